@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributor: remembers the definition records of processes and cgroups and
+// answers who made a call. Bounded: the least recently used definition goes
+// first and is counted. It never asks the running system, so it works from a
+// file; container names and pods by lookup are another part's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "model/actor.h"
+#include "model/raw_record.h"
+
+namespace gpuwatch::attribute {
+
+struct AttributorLimits {
+  std::size_t processes = 16384;
+  std::size_t cgroups = 8192;
+};
+
+class Attributor {
+ public:
+  explicit Attributor(AttributorLimits limits = {});
+  ~Attributor();
+  Attributor(Attributor&&) noexcept;
+  Attributor& operator=(Attributor&&) noexcept;
+
+  // Takes TASK and CGROUP records, ignores all others: feed it everything.
+  void learn(const model::RawRecord& record);
+
+  // Views in the answer are valid until the next learn().
+  model::Actor actor_of(const gpuwatch_rec& head);
+
+  std::uint64_t evicted() const;
+  std::uint64_t malformed() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpuwatch::attribute

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds-checked views of the records that define something: a process, a
+// cgroup, a change of state. Paths and names point into the record's payload
+// and are untrusted bytes. Nothing is concluded from them here.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "model/raw_record.h"
+
+namespace gpuwatch::model {
+
+struct TaskDef {
+  gpuwatch_rec_task fixed{};
+  std::string_view path;
+};
+
+struct CgroupDef {
+  gpuwatch_rec_cgroup fixed{};
+  std::string_view path;
+};
+
+struct StateDef {
+  std::uint32_t event = 0;  // enum gpuwatch_state
+  std::uint32_t value = 0;
+  std::int64_t error = 0;
+  std::string_view name;
+};
+
+namespace detail {
+
+inline std::optional<std::string_view> text_at(Bytes bytes, std::size_t offset, std::size_t length) {
+  if (length > GPUWATCH_PATH_MAX || offset > bytes.size() || bytes.size() - offset < length) return std::nullopt;
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()) + offset, length);
+}
+
+}  // namespace detail
+
+inline std::optional<TaskDef> parse_task(const RawRecord& record) {
+  if (record.head.type != GPUWATCH_REC_TASK) return std::nullopt;
+  const auto fixed = read_at<gpuwatch_rec_task>(record.payload, 0);
+  if (!fixed) return std::nullopt;
+  const auto path = detail::text_at(record.payload, sizeof *fixed, fixed->path_len);
+  if (!path) return std::nullopt;
+  return TaskDef{*fixed, *path};
+}
+
+inline std::optional<CgroupDef> parse_cgroup(const RawRecord& record) {
+  if (record.head.type != GPUWATCH_REC_CGROUP) return std::nullopt;
+  const auto fixed = read_at<gpuwatch_rec_cgroup>(record.payload, 0);
+  if (!fixed) return std::nullopt;
+  const auto path = detail::text_at(record.payload, sizeof *fixed, fixed->path_len);
+  if (!path) return std::nullopt;
+  return CgroupDef{*fixed, *path};
+}
+
+inline std::optional<StateDef> parse_state(const RawRecord& record) {
+  if (record.head.type != GPUWATCH_REC_STATE) return std::nullopt;
+  const auto fixed = read_at<gpuwatch_rec_state>(record.payload, 0);
+  if (!fixed) return std::nullopt;
+  const auto name = detail::text_at(record.payload, offsetof(gpuwatch_rec_state, name), GPUWATCH_NAME_LEN);
+  return StateDef{fixed->event, fixed->value, fixed->error, name->substr(0, std::min(name->find('\0'), name->size()))};
+}
+
+// comm of a record up to its first NUL: untrusted bytes, lives with `head`.
+inline std::string_view comm_of(const gpuwatch_rec& head) {
+  const std::string_view all(head.comm, sizeof head.comm);
+  return all.substr(0, std::min(all.find('\0'), all.size()));
+}
+
+}  // namespace gpuwatch::model
