@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/io.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+namespace gpuwatch::base {
+
+Status write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Error::from_errno("write");
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+Status write_all(int fd, std::string_view text) { return write_all(fd, std::as_bytes(std::span(text))); }
+
+Result<std::size_t> read_full(int fd, std::span<std::byte> out) {
+  std::size_t filled = 0;
+  while (filled < out.size()) {
+    const ssize_t n = ::read(fd, out.data() + filled, out.size() - filled);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Error::from_errno("read");
+    if (n == 0) break;
+    filled += static_cast<std::size_t>(n);
+  }
+  return filled;
+}
+
+Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return Error::from_errno(path);
+  std::string text;
+  char chunk[4096];
+  for (;;) {
+    auto got = read_full(fd.get(), std::as_writable_bytes(std::span(chunk)));
+    if (!got) return std::move(got.error()).with_context(path);
+    text.append(chunk, *got);
+    if (text.size() > max_bytes) return Error(Code::kLimit, path + ": longer than " + std::to_string(max_bytes) + " bytes");
+    if (*got < sizeof chunk) break;
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
+}
+
+}  // namespace gpuwatch::base

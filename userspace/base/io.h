@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole reads and writes on descriptors, and small files as strings. Signals
+// that interrupt a call are not errors here.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace gpuwatch::base {
+
+// Writes everything or fails with errno.
+Status write_all(int fd, std::span<const std::byte> bytes);
+Status write_all(int fd, std::string_view text);
+
+// Fills `out` as far as the file goes; fewer bytes mean its end.
+Result<std::size_t> read_full(int fd, std::span<std::byte> out);
+
+// A file of /proc or /sys as text without trailing newlines; longer ones than
+// `max_bytes` are an error.
+Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes = 1 << 20);
+
+}  // namespace gpuwatch::base

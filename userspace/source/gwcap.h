@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writer and reader of .gwcap files (layout in gwcap_format.h). They move
+// records as bytes, in the order given, and give them no meaning.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "model/raw_record.h"
+#include "source/gwcap_format.h"
+
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
+
+namespace gpuwatch::source {
+
+struct GwcapOptions {
+  bool force = false;                     // replace an existing file
+  std::uint32_t block_bytes = 256 << 10;  // raw bytes per block, at most kGwcapRawMax
+  int level = 3;                          // of zstd
+  std::uint64_t flush_after_ns = 1'000'000'000;
+};
+
+// What a killed writer loses is what came after the last flush: at most one
+// block, and at most flush_after_ns when flush_stale() is called as asked.
+// Files are made with mode 0600: they hold what programs passed to the driver.
+class GwcapWriter {
+ public:
+  static base::Result<GwcapWriter> create(const std::string& path, const GwcapHeader& header,
+                                          const GwcapOptions& options = {});
+  GwcapWriter(GwcapWriter&&) noexcept;
+  GwcapWriter& operator=(GwcapWriter&&) noexcept;
+  ~GwcapWriter();  // without finish(): flushes, leaves the footer out
+
+  // `record` is exactly one record. After an error of the disk every later
+  // call gives the same error, and the file ends with its last whole block.
+  base::Status append(model::Bytes record);
+
+  // Writes out what append() holds back.
+  base::Status flush();
+
+  // The same, when the oldest record held back is older than flush_after_ns.
+  // To be called about every flush_after_ns / 10 when records may stay away.
+  base::Status flush_stale();
+
+  // Flushes and writes the footer. `records` and `bytes` are counted here.
+  base::Status finish(GwcapFooter footer);
+
+  std::uint64_t records() const;
+  std::uint64_t file_bytes() const;
+
+ private:
+  struct State;
+  explicit GwcapWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+class GwcapReader {
+ public:
+  // "-" reads standard input. Fails where the header cannot be read.
+  static base::Result<GwcapReader> open(const std::string& path);
+  GwcapReader(GwcapReader&&) noexcept;
+  GwcapReader& operator=(GwcapReader&&) noexcept;
+  ~GwcapReader();
+
+  const GwcapHeader& header() const;
+
+  // The next record, nothing at the end. Its payload points into the block in
+  // memory and is valid until the call that follows. At a cut or at damage:
+  // an error, once everything before it was given; then the same error again.
+  base::Result<std::optional<model::RawRecord>> next();
+
+  // The same by blocks: replaces `records` by those of the next block, or
+  // leaves it empty at the end. The fastest way; payloads are valid until the
+  // call that follows. Not to be mixed with next() inside a block.
+  base::Status next_block(std::vector<model::RawRecord>& records);
+
+  // There once the end was reached in order.
+  const std::optional<GwcapFooter>& footer() const;
+
+  std::uint64_t records() const;    // given out so far
+  std::uint64_t raw_bytes() const;  // of the records given out so far
+
+ private:
+  struct State;
+  explicit GwcapReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpuwatch::source

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <cstring>
+
+#include "base/crc32c.h"
+#include "base/io.h"
+#include "source/gwcap.h"
+
+namespace gpuwatch::source {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using base::Status;
+
+namespace {
+
+struct DctxDeleter {
+  void operator()(ZSTD_DCtx_s* context) const { ZSTD_freeDCtx(context); }
+};
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value, std::size_t n) {
+  return std::as_bytes(std::span(&value, 1)).first(n);
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+struct GwcapReader::State {
+  std::string path;
+  base::Fd fd;
+  GwcapHeader header;
+  std::optional<GwcapFooter> footer;
+  std::unique_ptr<ZSTD_DCtx_s, DctxDeleter> zstd{ZSTD_createDCtx()};
+  std::vector<std::byte> stored;
+  std::vector<std::byte> raw;
+  std::uint32_t block_records = 0;  // of the current block
+  std::uint64_t block_at = 0;       // file offset of the current block
+  std::uint64_t at = 0;             // file offset of the next read
+  std::size_t raw_at = 0;           // read position in `raw`
+  std::uint64_t records = 0;
+  std::uint64_t raw_bytes = 0;
+  bool ended = false;
+  std::optional<Error> broken;
+
+  std::string kept() const {
+    return std::to_string(records) + (records == 1 ? " record before it is good" : " records before it are good");
+  }
+
+  Error damaged(std::uint64_t offset, const std::string& what) {
+    broken = Error(Code::kBadInput, path + ": byte " + std::to_string(offset) + ": " + what + "; " + kept() +
+                                        "; copy the file again from where it was recorded");
+    return *broken;
+  }
+
+  Error cut(const std::string& where) {
+    broken = Error(Code::kTruncated, path + ": cut at byte " + std::to_string(at) + where + "; " + kept() +
+                                         "; the recorder was killed or the copy is incomplete");
+    return *broken;
+  }
+
+  // Reads exactly `out`; `at` then counts what was really there.
+  Result<bool> take(std::span<std::byte> out) {
+    auto got = base::read_full(fd.get(), out);
+    if (!got) {
+      broken = std::move(got.error()).with_context(path);
+      return *broken;
+    }
+    at += *got;
+    return *got == out.size();
+  }
+
+  Status read_header();
+  Result<bool> load_block();
+  Status check_block(const BlockHeader& head);
+  Status read_footer(const BlockHeader& head);
+};
+
+Status GwcapReader::State::read_header() {
+  FilePreamble preamble{};
+  auto whole = take(std::as_writable_bytes(std::span(&preamble, 1)));
+  if (!whole) return std::move(whole.error());
+  const std::size_t magic_seen = std::min<std::uint64_t>(at, kGwcapMagic.size());
+  if (at == 0 || std::memcmp(preamble.magic.data(), kGwcapMagic.data(), magic_seen) != 0)
+    return Error(Code::kBadInput, path + ": byte 0: not a .gwcap file; make one with `gpuwatch record -o FILE`");
+  if (!*whole) return cut(" in the preamble");
+  if (preamble.version != kGwcapVersion && preamble.version != 0)
+    return Error(Code::kUnsupported, path + ": byte 8: file format " + std::to_string(preamble.version) +
+                                         ", this program reads " + std::to_string(kGwcapVersion) +
+                                         "; use the gpuwatch that recorded it, or a newer one");
+  if (preamble.preamble_crc != base::crc32c(bytes_of(preamble, offsetof(FilePreamble, preamble_crc))) ||
+      preamble.version == 0 || preamble.pad != 0)
+    return damaged(0, "the preamble's checksum does not match");
+  if (preamble.header_bytes > kGwcapHeaderMax)
+    return damaged(12, "header of " + std::to_string(preamble.header_bytes) + " bytes, limit " + std::to_string(kGwcapHeaderMax));
+  stored.resize(preamble.header_bytes);
+  whole = take(stored);
+  if (!whole) return std::move(whole.error());
+  if (!*whole) return cut(" in the header");
+  if (base::crc32c(stored) != preamble.header_crc) return damaged(sizeof preamble, "the header's checksum does not match");
+  auto parsed = header_from_json(text_of(stored));
+  if (!parsed) return damaged(sizeof preamble, "header: " + parsed.error().message());
+  header = std::move(*parsed);
+  if (header.schema > GPUWATCH_SCHEMA)
+    return Error(Code::kUnsupported, path + ": record schema " + std::to_string(header.schema) + ", this program knows " +
+                                         std::to_string(GPUWATCH_SCHEMA) + "; use a newer gpuwatch");
+  return {};
+}
+
+Status GwcapReader::State::check_block(const BlockHeader& head) {
+  if (head.magic != kGwcapBlockMagic) return damaged(block_at, "no block starts here");
+  if (head.header_crc != base::crc32c(bytes_of(head, offsetof(BlockHeader, header_crc))))
+    return damaged(block_at, "the block header's checksum does not match");
+  if (head.stored_bytes > kGwcapStoredMax || head.raw_bytes > kGwcapRawMax)
+    return damaged(block_at + 8, "block of " + std::to_string(head.stored_bytes) + " bytes stored and " +
+                                     std::to_string(head.raw_bytes) + " raw, limits " + std::to_string(kGwcapStoredMax) +
+                                     " and " + std::to_string(kGwcapRawMax));
+  if (head.kind == static_cast<std::uint32_t>(BlockKind::kRecords) && head.records > head.raw_bytes / sizeof(gpuwatch_rec))
+    return damaged(block_at + 16, std::to_string(head.records) + " records cannot fit in " + std::to_string(head.raw_bytes) + " bytes");
+  return {};
+}
+
+Status GwcapReader::State::read_footer(const BlockHeader& head) {
+  auto parsed = footer_from_json(text_of(stored));
+  if (!parsed) return damaged(block_at + sizeof head, "footer: " + parsed.error().message());
+  if (parsed->records != records || parsed->bytes != raw_bytes)
+    return damaged(block_at + sizeof head, "the footer counts " + std::to_string(parsed->records) + " records, the blocks hold " +
+                                               std::to_string(records));
+  std::byte extra;
+  auto more = take({&extra, 1});
+  if (!more) return std::move(more.error());
+  if (*more) return damaged(at - 1, "bytes after the footer");
+  footer = std::move(*parsed);
+  ended = true;
+  return {};
+}
+
+// Gets the next block of records into `raw`; false at the end.
+Result<bool> GwcapReader::State::load_block() {
+  for (;;) {
+    if (broken) return *broken;
+    if (ended) return false;
+    raw.clear();
+    raw_at = 0;
+    block_at = at;
+    BlockHeader head{};
+    auto whole = take(std::as_writable_bytes(std::span(&head, 1)));
+    if (!whole) return std::move(whole.error());
+    if (at == block_at) return cut(", before a footer");
+    if (!*whole) return cut(" in a block header");
+    if (Status status = check_block(head); !status.ok()) return std::move(status.error());
+    stored.resize(head.stored_bytes);
+    whole = take(stored);
+    if (!whole) return std::move(whole.error());
+    if (!*whole) return cut(" in the block at byte " + std::to_string(block_at));
+    if (base::crc32c(stored) != head.stored_crc)
+      return damaged(block_at + sizeof head, "the block's checksum does not match");
+
+    if (head.kind == static_cast<std::uint32_t>(BlockKind::kFooter)) {
+      if (Status status = read_footer(head); !status.ok()) return std::move(status.error());
+      continue;
+    }
+    if (head.kind != static_cast<std::uint32_t>(BlockKind::kRecords)) continue;  // of a later minor format
+
+    // The output buffer has the declared size, which is bounded: a frame that
+    // would grow beyond it fails, whatever it claims.
+    raw.resize(head.raw_bytes);
+    const std::size_t n = ZSTD_decompressDCtx(zstd.get(), raw.data(), raw.size(), stored.data(), stored.size());
+    if (ZSTD_isError(n) != 0 || n != head.raw_bytes) {
+      raw.clear();
+      return damaged(block_at + sizeof head,
+                     ZSTD_isError(n) != 0 ? std::string("zstd: ") + ZSTD_getErrorName(n)
+                                          : "block of " + std::to_string(n) + " bytes, declared " + std::to_string(head.raw_bytes));
+    }
+    block_records = head.records;
+    return true;
+  }
+}
+
+GwcapReader::GwcapReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+GwcapReader::GwcapReader(GwcapReader&&) noexcept = default;
+GwcapReader& GwcapReader::operator=(GwcapReader&&) noexcept = default;
+GwcapReader::~GwcapReader() = default;
+
+Result<GwcapReader> GwcapReader::open(const std::string& path) {
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->fd = base::Fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!state->fd.valid()) return Error::from_errno(path);
+  if (Status status = state->read_header(); !status.ok()) return std::move(status.error());
+  return GwcapReader(std::move(state));
+}
+
+const GwcapHeader& GwcapReader::header() const { return state_->header; }
+const std::optional<GwcapFooter>& GwcapReader::footer() const { return state_->footer; }
+std::uint64_t GwcapReader::records() const { return state_->records; }
+std::uint64_t GwcapReader::raw_bytes() const { return state_->raw_bytes; }
+
+Result<std::optional<model::RawRecord>> GwcapReader::next() {
+  State& s = *state_;
+  while (s.raw_at == s.raw.size()) {
+    if (s.broken) return *s.broken;
+    auto more = s.load_block();
+    if (!more) return std::move(more.error());
+    if (!*more) return std::optional<model::RawRecord>();
+  }
+  if (s.broken) return *s.broken;
+  auto record = model::parse_record(model::Bytes(s.raw).subspan(s.raw_at));
+  if (!record)
+    return s.damaged(s.block_at, "record at byte " + std::to_string(s.raw_at) + " of the block has a bad length");
+  s.raw_at += record->head.len;
+  ++s.records;
+  s.raw_bytes += record->head.len;
+  return std::optional(*record);
+}
+
+Status GwcapReader::next_block(std::vector<model::RawRecord>& records) {
+  State& s = *state_;
+  records.clear();
+  while (s.raw_at == s.raw.size()) {
+    auto more = s.load_block();
+    if (!more) return std::move(more.error());
+    if (!*more) return {};
+  }
+  if (s.broken) return *s.broken;
+  records.reserve(s.block_records);
+  const model::Bytes raw = s.raw;
+  while (s.raw_at < raw.size()) {
+    auto record = model::parse_record(raw.subspan(s.raw_at));
+    if (!record) {
+      Error error = s.damaged(s.block_at, "record at byte " + std::to_string(s.raw_at) + " of the block has a bad length");
+      // What was read before the damage is still the caller's.
+      if (records.empty()) return error;
+      s.raw_at = raw.size();
+      break;
+    }
+    s.raw_at += record->head.len;
+    ++s.records;
+    s.raw_bytes += record->head.len;
+    records.push_back(*record);
+  }
+  return {};
+}
+
+}  // namespace gpuwatch::source
