@@ -19,6 +19,7 @@ struct Stats {
   std::uint64_t unknown_escapes = 0;  // each: calls whose number has no name
   std::uint64_t unknown_uvm = 0;
   std::uint64_t unknown_nvkms = 0;
+  std::uint64_t unknown_other = 0;  // commands of nodes without a table: capabilities, switches
   std::uint64_t unknown_classes = 0;
   std::uint64_t unknown_controls = 0;
   std::uint64_t unknown_status = 0;
@@ -43,6 +44,9 @@ class Decoder {
   void decode_frontend(model::Call& call, const model::IoctlView& view) const;
   void decode_uvm(model::Call& call, const model::IoctlView& view) const;
   void decode_nvkms(model::Call& call, const model::IoctlView& view) const;
+  void name_class(model::Call& call, const model::IoctlView& view) const;
+  void name_control(model::Call& call, const model::IoctlView& view) const;
+  void read_params(model::Call& call, const model::IoctlView& view, std::uint16_t struct_id) const;
   void name_status(model::Call& call) const;
 
   unsigned branch_;

@@ -109,6 +109,9 @@ enum class Field : std::uint8_t {
   kCount,
 };
 
+// Field::kFlags of an mmap: PROT_* bits and this one for MAP_SHARED.
+inline constexpr std::uint32_t kMmapShared = 0x100;
+
 inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::kCount);
 
 struct Call {
