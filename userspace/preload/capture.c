@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// The capture plan at work: which bytes of an ioctl's argument, and of buffers
+// it points to, are copied before and after the call. Same plan format and
+// meaning as in the kernel module. Copies go straight into the reserved record,
+// so a call costs no stack; memory that cannot be read marks a capture only.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "raw.h"
+#include "recorder.h"
+
+enum { kBefore = 1, kAfter = 2, kDefaultBytes = 256, kNestedCap = 512, kXferBytes = 16, kHead = 256 };
+
+#define FRONTEND (1u << GPUWATCH_NODE_CTL | 1u << GPUWATCH_NODE_GPU)
+#define UVM (1u << GPUWATCH_NODE_UVM)
+#define SIZE_AND_NR 0x3fff00ffu  // as an inner command of an XFER is compared
+
+// The plan without a plan file: RM_CONTROL, both forms of RM_ALLOC, the XFER
+// wrapper. UVM commands carry no size, and UVM_INITIALIZE only looks as if.
+static const struct gpuwatch_plan_entry builtin_entries[] = {
+    {.cmd = 0x0030002b, .cmd_mask = SIZE_AND_NR, .node_mask = FRONTEND, .in_bytes = 48, .out_bytes = 48,
+     .nested = {{.ptr_offset = 16, .len_value = 32, .cap = kNestedCap, .len_kind = GPUWATCH_LEN_AT, .directions = 3}}},
+    {.cmd = 0x0020002b, .cmd_mask = SIZE_AND_NR, .node_mask = FRONTEND, .in_bytes = 32, .out_bytes = 32,
+     .nested = {{.ptr_offset = 16, .len_value = 24, .cap = kNestedCap, .len_kind = GPUWATCH_LEN_AT, .directions = 3}}},
+    {.cmd = 0x0020002a, .cmd_mask = SIZE_AND_NR, .node_mask = FRONTEND, .in_bytes = 32, .out_bytes = 32,
+     .nested = {{.ptr_offset = 16, .len_value = 24, .cap = kNestedCap, .len_kind = GPUWATCH_LEN_AT, .directions = 3}}},
+    {.cmd = 0xd3, .cmd_mask = 0xff, .node_mask = FRONTEND, .flags = GPUWATCH_PLAN_XFER, .in_bytes = kXferBytes},
+    {.cmd = 0x30000001, .cmd_mask = 0xffffffff, .node_mask = UVM, .in_bytes = 16, .out_bytes = 16},
+    {.cmd = 0x30000002, .cmd_mask = 0xffffffff, .node_mask = UVM},
+};
+
+static const struct gpuwatch_plan_entry *entries = builtin_entries;
+static const struct gpuwatch_plan_size *sizes;
+static uint32_t nr_entries = sizeof builtin_entries / sizeof builtin_entries[0], nr_sizes, default_bytes = kDefaultBytes;
+uint32_t gw_plan_error;
+
+static bool nested_valid(const struct gpuwatch_plan_nested *n, uint32_t in_bytes) {
+  if (n->len_kind > GPUWATCH_LEN_BY_KEY) return false;
+  if (n->len_kind == GPUWATCH_LEN_NONE) return true;
+  return n->cap <= GPUWATCH_PLAN_CAP_MAX && n->directions >= 1 && n->directions <= 3 && n->ptr_offset + 8u <= in_bytes &&
+         (n->len_kind == GPUWATCH_LEN_FIXED || n->len_value + 4u <= in_bytes) &&
+         (n->len_kind != GPUWATCH_LEN_BY_KEY || n->key_offset + 4u <= in_bytes);
+}
+
+static bool entry_valid(const struct gpuwatch_plan_entry *e) {
+  if ((e->cmd_mask & 0xff) != 0xff || e->in_bytes > GPUWATCH_PLAN_CAP_MAX || e->out_bytes > GPUWATCH_PLAN_CAP_MAX) return false;
+  if ((e->flags & GPUWATCH_PLAN_XFER) && e->in_bytes != kXferBytes) return false;
+  return nested_valid(&e->nested[0], e->in_bytes) && nested_valid(&e->nested[1], e->in_bytes);
+}
+
+static uint32_t load_plan(long fd) {
+  struct stat st;
+  struct gw_plan_head head;
+  if (GW_SYS_2(SYS_fstat, fd, &st) != 0) return EIO;
+  if (GW_SYS_4(SYS_pread64, fd, &head, sizeof head, 0) != sizeof head || head.magic != GW_PLAN_MAGIC) return EBADMSG;
+  if (head.nr_entries > GPUWATCH_PLAN_ENTRIES || head.nr_sizes > GPUWATCH_PLAN_SIZES || head.default_bytes > GPUWATCH_PLAN_CAP_MAX)
+    return E2BIG;
+  size_t entry_bytes = head.nr_entries * sizeof(struct gpuwatch_plan_entry);
+  size_t size_bytes = head.nr_sizes * sizeof(struct gpuwatch_plan_size);
+  size_t bytes = sizeof head + entry_bytes + size_bytes;
+  if ((uint64_t)st.st_size != bytes) return EBADMSG;
+  // A private copy: the file may change under a mapping.
+  long base = GW_SYS_6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base < 0 && base > -4096) return ENOMEM;
+  if (GW_SYS_4(SYS_pread64, fd, base, bytes, 0) != (long)bytes) return EIO;
+  const struct gpuwatch_plan_entry *e = (void *)(base + (long)sizeof head);
+  const struct gpuwatch_plan_size *s = (void *)(base + (long)(sizeof head + entry_bytes));
+  for (uint32_t i = 0; i < head.nr_entries; i++)
+    if (!entry_valid(&e[i])) return EINVAL;
+  for (uint32_t i = 1; i < head.nr_sizes; i++)
+    if (s[i].key <= s[i - 1].key) return EINVAL;
+  entries = e;
+  sizes = s;
+  nr_entries = head.nr_entries;
+  nr_sizes = head.nr_sizes;
+  default_bytes = head.default_bytes;
+  return 0;
+}
+
+void gw_plan_load(const char *path) {
+  if (!path) return;
+  long fd = GW_SYS_4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  gw_plan_error = fd < 0 ? (uint32_t)-fd : load_plan(fd);
+  if (fd >= 0) GW_SYS_1(SYS_close, fd);
+}
+
+static const struct gpuwatch_plan_entry *find(uint32_t word, uint8_t kind) {
+  for (uint32_t i = 0; i < nr_entries; i++)
+    if (((word ^ entries[i].cmd) & entries[i].cmd_mask) == 0 && (entries[i].node_mask >> kind & 1)) return &entries[i];
+  return NULL;
+}
+
+static bool size_by_key(uint32_t key, uint32_t *bytes) {
+  uint32_t low = 0, high = nr_sizes;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (sizes[middle].key < key)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == nr_sizes || sizes[low].key != key) return false;
+  *bytes = sizes[low].bytes;
+  return true;
+}
+
+// Where the sandbox forbids process_vm_readv: a pipe tells bad memory from good.
+static bool copy_by_pipe(void *to, uint64_t from, uint32_t len) {
+  int ends[2];
+  if (GW_SYS_2(SYS_pipe2, ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  bool ok = GW_SYS_3(SYS_write, ends[1], from, len) == (long)len && GW_SYS_3(SYS_read, ends[0], to, len) == (long)len;
+  GW_SYS_1(SYS_close, ends[0]);
+  GW_SYS_1(SYS_close, ends[1]);
+  return ok;
+}
+
+static bool copy_user(void *to, uint64_t from, uint32_t len) {
+  static uint8_t refused;
+  struct iovec local = {to, len}, remote = {(void *)(uintptr_t)from, len};
+  if (!__atomic_load_n(&refused, __ATOMIC_RELAXED)) {
+    long got = GW_SYS_6(SYS_process_vm_readv, GW_SYS_0(SYS_getpid), &local, 1, &remote, 1, 0);
+    if (got == (long)len) return true;
+    if (got != -ENOSYS && got != -EPERM) return false;
+    __atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
+  }
+  return copy_by_pipe(to, from, len);
+}
+
+// Bytes of a capture at most, as reserved.
+static uint32_t room(uint32_t len) { return (uint32_t)sizeof(struct gpuwatch_capture) + ((len + 7u) & ~7u); }
+
+static void capture(struct gw_ioctl_call *call, uint16_t what, const void *copy, uint64_t from, uint32_t want, uint32_t len) {
+  struct gpuwatch_capture *head = (struct gpuwatch_capture *)((char *)call->rec + call->used);
+  uint32_t padded = (len + 7u) & ~7u;
+  head->what = what;
+  head->flags = want > len ? GPUWATCH_CAPF_CAPPED : 0;
+  head->want = want;
+  head->pad = 0;
+  if (copy) {
+    memcpy(head + 1, copy, len);
+  } else if (!copy_user(head + 1, from, len)) {
+    head->flags |= GPUWATCH_CAPF_FAULT;
+    len = padded = 0;
+  }
+  head->len = len;
+  memset((char *)(head + 1) + len, 0, padded - len);
+  call->used += (uint32_t)sizeof *head + padded;
+  call->io->nr_captures++;
+}
+
+static uint32_t u32_at(const unsigned char *bytes, uint32_t len, uint32_t offset, bool *ok) {
+  uint32_t value = 0;
+  if (offset > len || len - offset < sizeof value)
+    *ok = false;
+  else
+    memcpy(&value, bytes + offset, sizeof value);
+  return value;
+}
+
+// Reads one nested pointer and its length from the argument as it was before
+// the call; false when there is none.
+static bool nested_of(const struct gpuwatch_plan_nested *n, const unsigned char *arg, uint32_t arg_len, uint64_t *ptr, uint32_t *want) {
+  bool ok = n->len_kind != GPUWATCH_LEN_NONE && n->directions != 0;
+  if (!ok || n->ptr_offset > arg_len || arg_len - n->ptr_offset < sizeof *ptr) return false;
+  memcpy(ptr, arg + n->ptr_offset, sizeof *ptr);
+  *want = n->len_value;
+  if (n->len_kind == GPUWATCH_LEN_BY_KEY) {
+    uint32_t key = u32_at(arg, arg_len, n->key_offset, &ok);
+    if (!ok || !size_by_key(key, want)) {
+      ok = true;
+      *want = u32_at(arg, arg_len, n->len_value, &ok);
+    }
+  } else if (n->len_kind == GPUWATCH_LEN_AT) {
+    *want = u32_at(arg, arg_len, n->len_value, &ok);
+  }
+  return ok && *ptr != 0 && *want != 0;
+}
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd, uint64_t arg) {
+  struct {
+    uint32_t cmd, size;
+    uint64_t ptr;
+  } xfer = {0, 0, 0};
+  bool is_xfer = false, xfer_ok = false;
+  uint64_t from = arg;
+  uint32_t declared = cmd >> 16 & 0x3fff, in = least(declared, default_bytes), out = in;
+  const struct gpuwatch_plan_entry *e = find(cmd, call->node.kind);
+  if (e && (e->flags & GPUWATCH_PLAN_XFER)) {
+    is_xfer = true;
+    xfer_ok = copy_user(&xfer, arg, sizeof xfer);
+    e = xfer_ok ? find((xfer.size & 0x3fff) << 16 | (xfer.cmd & 0xff), call->node.kind) : NULL;
+    from = xfer.ptr;
+    declared = xfer.size;
+    in = out = least(declared, default_bytes);
+  }
+  if (e) {
+    in = declared ? least(declared, e->in_bytes) : e->in_bytes;
+    out = declared ? least(declared, e->out_bytes) : e->out_bytes;
+    if (!declared && !is_xfer) declared = in > out ? in : out;
+    if (is_xfer && !declared) in = out = 0;
+  }
+  if (!from) in = out = 0;
+
+  // What nested pointers need is known only from the argument, so its head is
+  // copied before space is reserved. Pointers beyond the head are not followed.
+  unsigned char head[kHead];
+  uint32_t head_len = least(in, sizeof head);
+  bool nested = e && (e->nested[0].len_kind || e->nested[1].len_kind) && head_len && copy_user(head, from, head_len);
+  uint32_t total = (uint32_t)(sizeof *call->rec + sizeof *call->io) + (is_xfer ? room(sizeof xfer) : 0);
+  if (in) total += room(in);
+  if (out) total += room(out);
+  for (int i = 0; i < 2; i++) {
+    call->nested[i] = 0;
+    if (!nested || !nested_of(&e->nested[i], head, head_len, &call->nested[i], &call->want[i + 1])) {
+      call->nested_dirs[i] = 0;
+      continue;
+    }
+    call->nested_dirs[i] = (uint8_t)e->nested[i].directions;
+    call->len[i + 1] = least(call->want[i + 1], e->nested[i].cap);
+    if (call->nested_dirs[i] & kBefore) total += room(call->len[i + 1]);
+    if (call->nested_dirs[i] & kAfter) total += room(call->len[i + 1]);
+  }
+  call->entry = gw_reserve(p, GW_ENTRY_RECORD, total);
+  if (!call->entry) return;
+  call->proc = p;
+  call->rec = (struct gpuwatch_rec *)(call->entry + 1);
+  call->io = (struct gpuwatch_rec_ioctl *)(call->rec + 1);
+  memset(call->io, 0, sizeof *call->io);
+  call->used = sizeof *call->rec + sizeof *call->io;
+  call->arg = from;
+  call->want[0] = declared;
+  call->arg_out = out;
+  call->io->cmd = cmd;
+  call->io->arg = arg;
+  call->rec->flags = 0;
+  if (is_xfer) {
+    call->rec->flags = GPUWATCH_F_XFER;
+    call->io->inner_cmd = xfer.cmd;
+    call->io->inner_size = xfer.size;
+    capture(call, GPUWATCH_CAP_XFER_IN, xfer_ok ? &xfer : NULL, arg, sizeof xfer, sizeof xfer);
+  }
+  if (in) capture(call, GPUWATCH_CAP_ARG_IN, nested && in <= sizeof head ? head : NULL, from, declared, in);
+  for (int i = 0; i < 2; i++)
+    if (call->nested_dirs[i] & kBefore)
+      capture(call, (uint16_t)(GPUWATCH_CAP_NESTED0_IN + 2 * i), NULL, call->nested[i], call->want[i + 1], call->len[i + 1]);
+}
+
+void gw_ioctl_end(struct gw_ioctl_call *call, int64_t ret, uint64_t begin_ns, uint64_t end_ns) {
+  if (!call->entry) return;
+  if (call->arg_out) capture(call, GPUWATCH_CAP_ARG_OUT, NULL, call->arg, call->want[0], call->arg_out);
+  for (int i = 0; i < 2; i++)
+    if (call->nested_dirs[i] & kAfter)
+      capture(call, (uint16_t)(GPUWATCH_CAP_NESTED0_OUT + 2 * i), NULL, call->nested[i], call->want[i + 1], call->len[i + 1]);
+  uint16_t flags = call->rec->flags;
+  gw_fill_head(call->proc, call->rec, GPUWATCH_REC_IOCTL, call->used, end_ns);
+  call->rec->flags |= flags;
+  gw_fill_file(call->rec, call->file_id, &call->node);
+  call->io->ret = ret;
+  call->io->duration_ns = end_ns - begin_ns;
+  gw_commit(call->entry);
+}
