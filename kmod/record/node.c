@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * node.c - table of char majors. An entry is a family; the kind of a node
+ * follows from family and minor.
+ */
+#include <linux/ctype.h>
+#include <linux/fs.h>
+#include <linux/kernel.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
+
+#include "record/node.h"
+
+#define GW_MAJORS		512	/* CHRDEV_MAJOR_MAX */
+#define GW_NVIDIA_MAJOR		195
+#define GW_CTL_MINOR		255
+#define GW_MODESET_MINOR	254
+
+enum gw_family {
+	GW_FAMILY_NONE,
+	GW_FAMILY_FRONTEND,	/* nvidiactl, nvidiaN, nvidia-modeset by minor */
+	GW_FAMILY_UVM,		/* nvidia-uvm, nvidia-uvm-tools by minor */
+	GW_FAMILY_CAPS,
+	GW_FAMILY_IMEX,
+	GW_FAMILY_NVSWITCH,
+	GW_FAMILY_NVLINK,
+	GW_FAMILY_OTHER,
+};
+
+static u8 gw_majors[GW_MAJORS] __read_mostly;
+
+/* Longer names first: the first prefix that fits decides. */
+static const struct {
+	const char *prefix;
+	u8 family;
+} gw_major_names[] = {
+	{ "nvidia-caps-imex-channels", GW_FAMILY_IMEX },
+	{ "nvidia-caps", GW_FAMILY_CAPS },
+	{ "nvidia-frontend", GW_FAMILY_FRONTEND },
+	{ "nvidia-modeset", GW_FAMILY_FRONTEND },
+	{ "nvidia-nvswitch", GW_FAMILY_NVSWITCH },
+	{ "nvidia-nvlink", GW_FAMILY_NVLINK },
+	{ "nvidia-uvm", GW_FAMILY_UVM },
+	{ "nvidia", GW_FAMILY_FRONTEND },
+};
+
+static u8 gw_family_of_name(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(gw_major_names); i++)
+		if (!strncmp(name, gw_major_names[i].prefix, strlen(gw_major_names[i].prefix)))
+			return gw_major_names[i].family;
+	return GW_FAMILY_NONE;
+}
+
+/* "195 nvidia\n": lines of the part "Character devices:" of /proc/devices. */
+static void gw_node_parse(char *text, u8 *majors)
+{
+	char *line;
+
+	while ((line = strsep(&text, "\n"))) {
+		unsigned int major = 0;
+		u8 family;
+
+		if (!strncmp(line, "Block", 5))
+			break;
+		line = skip_spaces(line);
+		while (isdigit(*line) && major < GW_MAJORS)
+			major = 10 * major + (*line++ - '0');
+		family = gw_family_of_name(skip_spaces(line));
+		/* One major may carry several names, the frontend's for one. */
+		if (major < GW_MAJORS && family != GW_FAMILY_NONE)
+			majors[major] = family;
+	}
+}
+
+/*
+ * In a kernel thread, so that the path is looked up in the first mount
+ * namespace and not in that of a container that loads a driver or opens a node.
+ */
+static void gw_node_refresh_work(struct work_struct *work)
+{
+	const size_t room = 16384;
+	u8 *majors = kzalloc(GW_MAJORS, GFP_KERNEL);
+	char *text = kmalloc(room, GFP_KERNEL);
+	struct file *file;
+	loff_t pos = 0;
+	ssize_t got = 0;
+
+	if (!majors || !text)
+		goto out_free;
+	majors[GW_NVIDIA_MAJOR] = GW_FAMILY_FRONTEND;
+	file = filp_open("/proc/devices", O_RDONLY, 0);
+	if (!IS_ERR(file)) {
+		got = kernel_read(file, text, room - 1, &pos);
+		filp_close(file, NULL);
+	}
+	if (got > 0) {
+		text[got] = '\0';
+		gw_node_parse(text, majors);
+		memcpy(gw_majors, majors, GW_MAJORS);
+	} else {
+		gw_majors[GW_NVIDIA_MAJOR] = GW_FAMILY_FRONTEND;
+	}
+out_free:
+	kfree(text);
+	kfree(majors);
+}
+
+void gw_node_refresh(void)
+{
+	struct work_struct work;
+
+	INIT_WORK_ONSTACK(&work, gw_node_refresh_work);
+	schedule_work(&work);
+	flush_work(&work);
+	destroy_work_on_stack(&work);
+}
+
+u8 gw_node_kind(dev_t dev)
+{
+	unsigned int major = MAJOR(dev), minor = MINOR(dev);
+
+	if (unlikely(major >= GW_MAJORS))
+		return GW_NODE_NONE;
+	switch (READ_ONCE(gw_majors[major])) {
+	case GW_FAMILY_NONE:
+		return GW_NODE_NONE;
+	case GW_FAMILY_FRONTEND:
+		if (minor == GW_CTL_MINOR)
+			return GPUWATCH_NODE_CTL;
+		if (minor == GW_MODESET_MINOR)
+			return GPUWATCH_NODE_MODESET;
+		return GPUWATCH_NODE_GPU;
+	case GW_FAMILY_UVM:
+		return minor == 0 ? GPUWATCH_NODE_UVM : GPUWATCH_NODE_UVM_TOOLS;
+	case GW_FAMILY_CAPS:
+		return GPUWATCH_NODE_CAPS;
+	case GW_FAMILY_IMEX:
+		return GPUWATCH_NODE_IMEX;
+	case GW_FAMILY_NVSWITCH:
+		return GPUWATCH_NODE_NVSWITCH;
+	case GW_FAMILY_NVLINK:
+		return GPUWATCH_NODE_NVLINK;
+	default:
+		return GPUWATCH_NODE_OTHER;
+	}
+}
+
+bool gw_node_is_driver(const char *name)
+{
+	/* nvidia, nvidia_uvm, nvidia_modeset, ...: '-' is '_' in module names */
+	return !strncmp(name, "nvidia", 6) && (name[6] == '\0' || name[6] == '_');
+}
+
+u8 gw_node_learn(dev_t dev, const char *owner)
+{
+	u8 kind = gw_node_kind(dev);
+
+	if (kind != GW_NODE_NONE || MAJOR(dev) >= GW_MAJORS)
+		return kind;
+	if (!strcmp(owner, "nvidia_uvm"))
+		WRITE_ONCE(gw_majors[MAJOR(dev)], GW_FAMILY_UVM);
+	else if (gw_node_is_driver(owner))
+		WRITE_ONCE(gw_majors[MAJOR(dev)], GW_FAMILY_OTHER);
+	return gw_node_kind(dev);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * simple.c - records without captures: open, mmap, release, state; and the
+ * identity of files.
+ */
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/random.h>
+#include <linux/string.h>
+#include <linux/ktime.h>
+
+#include "record/consumer.h"
+#include "record/emit.h"
+#include "record/node.h"
+#include "record/plan.h"
+#include "record/record.h"
+
+static u64 gw_file_key[2] __read_mostly;
+
+int gw_record_init(void)
+{
+	int err;
+
+	get_random_bytes(gw_file_key, sizeof(gw_file_key));
+	gw_file_key[1] |= 1; /* odd, so that the product is one-to-one */
+	err = gw_stage_init();
+	if (err)
+		return err;
+	err = gw_plan_init();
+	if (err)
+		gw_stage_exit();
+	return err;
+}
+
+void gw_record_exit(void)
+{
+	gw_plan_exit();
+	gw_stage_exit();
+}
+
+/* Fills @id; false when the file is not one of an NVIDIA node. */
+bool gw_record_file(struct file *file, struct gw_file_id *id)
+{
+	dev_t dev = file_inode(file)->i_rdev;
+
+	id->kind = gw_node_kind(dev);
+	id->rdev = MAJOR(dev) << 20 | MINOR(dev);
+	/* Tells files apart without telling where they lie in kernel memory. */
+	id->file_id = ((u64)(unsigned long)file ^ gw_file_key[0]) * gw_file_key[1];
+	return id->kind != GW_NODE_NONE;
+}
+
+void gw_record_open(struct file *file, u64 begin_ns, int ret, u16 flags)
+{
+	struct gpuwatch_rec_open open = { .ret = ret, .f_flags = file->f_flags };
+	struct gw_file_id id;
+	struct gw_source source = {
+		.type = GPUWATCH_REC_OPEN,
+		.flags = flags,
+		.file = &id,
+		.fixed = &open,
+		.fixed_bytes = sizeof(open),
+		.duration_ns = &open.duration_ns,
+		.begin_ns = begin_ns,
+	};
+
+	if (gw_record_file(file, &id) && gw_consumer_wanted(source.type, id.kind))
+		gw_emit(&source);
+}
+
+void gw_record_mmap(const struct gw_file_id *file, const struct gw_vma_range *range,
+		    u64 begin_ns, int ret, u16 flags)
+{
+	struct gpuwatch_rec_mmap map = {
+		.ret = ret,
+		.addr = range->start,
+		.length = range->end - range->start,
+		.offset = (u64)range->pgoff << PAGE_SHIFT,
+		.prot = (range->vm_flags & VM_READ ? PROT_READ : 0) |
+			(range->vm_flags & VM_WRITE ? PROT_WRITE : 0) |
+			(range->vm_flags & VM_EXEC ? PROT_EXEC : 0),
+		.shared = !!(range->vm_flags & VM_SHARED),
+	};
+	struct gw_source source = {
+		.type = GPUWATCH_REC_MMAP,
+		.flags = flags,
+		.file = file,
+		.fixed = &map,
+		.fixed_bytes = sizeof(map),
+		.duration_ns = &map.duration_ns,
+		.begin_ns = begin_ns,
+	};
+
+	if (gw_consumer_wanted(source.type, file->kind))
+		gw_emit(&source);
+}
+
+void gw_record_release(const struct gw_file_id *file, u64 begin_ns, u16 flags)
+{
+	struct gpuwatch_rec_release release = {};
+	struct gw_source source = {
+		.type = GPUWATCH_REC_RELEASE,
+		.flags = flags,
+		.file = file,
+		.fixed = &release,
+		.fixed_bytes = sizeof(release),
+		.duration_ns = &release.duration_ns,
+		.begin_ns = begin_ns,
+	};
+
+	if (gw_consumer_wanted(source.type, file->kind))
+		gw_emit(&source);
+}
+
+void gw_record_state(enum gpuwatch_state event, u32 value, int error, const char *name)
+{
+	struct gpuwatch_rec_state state = { .event = event, .value = value, .error = error };
+	struct gw_source source = {
+		.type = GPUWATCH_REC_STATE,
+		.fixed = &state,
+		.fixed_bytes = sizeof(state),
+	};
+
+	strscpy(state.name, name, sizeof(state.name));
+	gw_emit(&source);
+}
