@@ -57,7 +57,7 @@ int gw_redirect_set(struct gw_target *target)
 		return err;
 	err = register_ftrace_function(&target->ftrace);
 	if (err)
-		ftrace_free_filter(&target->ftrace);
+		gw_redirect_filter(target, true);
 	return err;
 }
 
@@ -65,5 +65,6 @@ int gw_redirect_set(struct gw_target *target)
 void gw_redirect_clear(struct gw_target *target)
 {
 	unregister_ftrace_function(&target->ftrace);
-	ftrace_free_filter(&target->ftrace);
+	/* Frees the filter; ftrace_free_filter() is not exported on 5.10. */
+	gw_redirect_filter(target, true);
 }
