@@ -4,6 +4,8 @@
 // nodes, but no single command: those are data.
 #include "decode/decoder.h"
 
+#include <cerrno>
+
 #include "decode/tables.h"
 #include "model/definitions.h"
 
@@ -185,7 +187,10 @@ Call Decoder::decode(const model::RawRecord& record) const {
       ++stats_.unknown_types;
   }
   if (call.kind == CallKind::kMalformed) ++stats_.malformed;
-  call.failed = call.failed || call.ret < 0;
+  if (call.ret < 0) {
+    call.failed = true;
+    call.denied = call.ret == -EPERM || call.ret == -EACCES;
+  }
   return call;
 }
 
@@ -331,10 +336,12 @@ void Decoder::decode_nvkms(Call& call, const model::IoctlView& view) const {
 void Decoder::name_status(Call& call) const {
   if (!call.has(Field::kStatus)) return;
   const std::uint32_t status = call.get32(Field::kStatus);
-  if (const auto* entry = tables::statuses.find(status, branch_))
+  if (const auto* entry = tables::statuses.find(status, branch_)) {
     call.status_name = entry->name;
-  else
+    call.denied = entry->tag == Tag::kDenial;
+  } else {
     ++stats_.unknown_status;
+  }
   call.failed = status != 0 && status < kFirstWarning;
 }
 

@@ -18,6 +18,7 @@ namespace gpuwatch::decode {
 struct StoryLimits {
   std::size_t processes = 4096;
   std::size_t objects = 262144;  // of all processes together
+  std::size_t objects_per_process = 65536;
 };
 
 class StoryBuilder {

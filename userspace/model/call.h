@@ -81,6 +81,7 @@ enum class Tag : std::uint8_t {
   kForeignMemory,  // reads or writes another process's memory
   kHeapControl,
   kAllocMemory,
+  kDenial,  // of a status: somebody was refused, rather than asked for what is not there
 };
 
 // Values a call carries, by role. Which struct holds which role at which offset
@@ -122,6 +123,7 @@ struct Call {
   Category category = Category::kNone;
   Tag tag = Tag::kNone;
   bool failed = false;     // ret < 0, or a status that is neither OK nor a warning
+  bool denied = false;     // failed because the caller may not
   bool truncated = false;  // a capture faulted, was capped or left out
   bool named = false;      // every number of this call has a name
 

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "model/actor.h"
 #include "model/call.h"
@@ -31,9 +30,6 @@ void append_raw_line(std::string& out, const model::Call& call, const model::Act
 void append_story_header(std::string& out, const TextOptions& options = {});
 void append_story_line(std::string& out, const model::StoryEvent& event, const model::Actor& actor,
                        const TextOptions& options = {});
-
-// Bytes that are not printable UTF-8 become \xHH, backslash becomes \\ (two).
-void append_escaped(std::string& out, std::string_view bytes);
 
 // "nvidia0", "nvidiactl", "nvidia-caps/nvidia-cap1": the node without "/dev/".
 void append_node(std::string& out, const model::Call& call);

@@ -224,11 +224,11 @@ def load(directory):
     struct_names = {line["name"] for _, _, tables in branches for line in tables["struct"].values()}
     for branch, _, tables in branches:
         check_references(branch, tables, struct_names)
-    names = {line["name"] for _, _, tables in branches for kind in ("escape", "uvm", "control")
+    names = {line["name"] for _, _, tables in branches for kind in ("escape", "uvm", "control", "status")
              for line in tables[kind].values()}
     tags = {}
     for line in base["tag"].values():
         if line["name"] not in names:
-            raise TableError(f"{line.place}: no table has a call {line['name']}")
+            raise TableError(f"{line.place}: no table has the name {line['name']}")
         tags[line["name"]] = line
     return branches, tags

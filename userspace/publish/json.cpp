@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// See json.h. Every key written here is described in man/gpuwatch-json.5.md; a
+// test compares the two. Keys whose value is not known are left out.
+#include "publish/json.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "model/definitions.h"
+#include "publish/format.h"
+#include "publish/text.h"
+
+namespace gpuwatch::publish {
+
+namespace {
+
+using model::Call;
+using model::CallKind;
+using model::Field;
+using model::StoryEvent;
+using model::StoryKind;
+
+bool is_plain(std::string_view text) {
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f || c == '"' || c == '\\')
+      return false;
+  return true;
+}
+
+void append_string(std::string& out, std::string_view bytes) {
+  out += '"';
+  if (is_plain(bytes)) {
+    out += bytes;
+  } else {
+    for (const char c : base::to_utf8(bytes)) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '"' || c == '\\') {
+        out += '\\';
+        out += c;
+      } else if (byte < 0x20 || byte == 0x7f) {
+        static constexpr char kDigits[] = "0123456789abcdef";
+        out += "\\u00";
+        out += kDigits[byte >> 4];
+        out += kDigits[byte & 15];
+      } else {
+        out += c;
+      }
+    }
+  }
+  out += '"';
+}
+
+// Keys and values of one object, opened and closed by its lifetime.
+class Object {
+ public:
+  explicit Object(std::string& out) : out_(out) { out_ += '{'; }
+  ~Object() { out_ += "}\n"; }
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  std::string& key(std::string_view name) {
+    if (!first_) out_ += ',';
+    first_ = false;
+    out_ += '"';
+    out_ += name;
+    out_ += "\":";
+    return out_;
+  }
+  void number(std::string_view name, std::uint64_t value) { format::append_number(key(name), value); }
+  void signed_number(std::string_view name, std::int64_t value) { format::append_signed(key(name), value); }
+  void flag(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
+  void text(std::string_view name, std::string_view value) { append_string(key(name), value); }
+  void text_if(std::string_view name, std::string_view value) {
+    if (!value.empty()) text(name, value);
+  }
+  void number_if(std::string_view name, std::uint64_t value) {
+    if (value != 0) number(name, value);
+  }
+  // Handles, numbers and addresses, as people write them.
+  void hex(std::string_view name, std::uint64_t value) {
+    format::append_hex(key(name) += '"', value);
+    out_ += '"';
+  }
+  void errno_name(std::string_view name, std::int64_t value) {
+    if (value >= 0) return;
+    format::append_errno(key(name) += '"', value);
+    out_ += '"';
+  }
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
+std::string_view type_of(CallKind kind) {
+  switch (kind) {
+    case CallKind::kOpen:
+      return "open";
+    case CallKind::kIoctl:
+      return "ioctl";
+    case CallKind::kMmap:
+      return "mmap";
+    case CallKind::kRelease:
+      return "release";
+    case CallKind::kTask:
+      return "task";
+    case CallKind::kCgroup:
+      return "cgroup";
+    case CallKind::kState:
+      return "state";
+    case CallKind::kMalformed:
+      return "malformed";
+    case CallKind::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+void write_head(Object& json, std::string_view type, const gpuwatch_rec& head, const JsonOptions& options) {
+  json.number("schema", kJsonSchema);
+  json.text("type", type);
+  json.number("time_ns", head.time_ns);
+  if (options.realtime_offset_ns != 0)
+    json.number("time_unix_ns", head.time_ns + static_cast<std::uint64_t>(options.realtime_offset_ns));
+  json.number("cpu", head.cpu);
+  json.number("seq", head.seq);
+}
+
+void write_actor(Object& json, const gpuwatch_rec& head, const model::Actor& actor) {
+  json.number("pid", head.tgid);
+  json.number("tid", head.tid);
+  json.number("uid", head.uid);
+  json.number("process_start_ns", head.start_ns);
+  json.text("comm", model::comm_of(head));
+  json.number_if("ns_pid", actor.ns_tgid);
+  json.text_if("exe_path", actor.exe);
+  json.number("cgroup_id", head.cgroup_id);
+  json.text_if("cgroup_path", actor.cgroup_path);
+  json.text_if("container_runtime", actor.runtime);
+  json.text_if("container_id", actor.container_id);
+  json.text_if("pod_uid", actor.pod_uid);
+}
+
+void write_node(Object& json, const Call& call) {
+  std::string& out = json.key("node");
+  out += '"';
+  append_node(out, call);
+  out += '"';
+  json.hex("file_id", call.record.head.file_id);
+}
+
+void write_outcome(Object& json, const Call& call) {
+  json.signed_number("ret", call.ret);
+  json.errno_name("errno_name", call.ret);
+  if (call.has(Field::kStatus)) {
+    json.number("status", call.get(Field::kStatus));
+    json.text_if("status_name", call.status_name);
+  }
+  json.flag("failed", call.failed);
+  if (call.denied) json.flag("denied", true);
+  json.number("duration_ns", call.duration_ns);
+}
+
+void write_ioctl(Object& json, const Call& call) {
+  const gpuwatch_rec& head = call.record.head;
+  json.hex("request", call.request);
+  json.number("number", call.number);
+  json.text_if("name", call.name);
+  if (call.has(Field::kClass)) {
+    json.hex("class_id", call.get(Field::kClass));
+    json.text_if("class_name", call.detail);
+  } else if (call.has(Field::kControl)) {
+    json.hex("control_id", call.get(Field::kControl));
+    json.text_if("control_name", call.detail);
+    json.text_if("control_interface", call.interface);
+    json.text_if("control_privilege", call.privilege);
+  }
+  struct Key {
+    Field field;
+    std::string_view name;
+    bool hex;
+  };
+  static constexpr Key kKeys[] = {
+      {Field::kClient, "client", true},
+      {Field::kParent, "parent", true},
+      {Field::kObject, "object", true},
+      {Field::kSourceClient, "source_client", true},
+      {Field::kSourceObject, "source_object", true},
+      {Field::kFunction, "function", false},
+      {Field::kDevice, "device_instance", false},
+      {Field::kEngine, "engine_type", false},
+      {Field::kEntries, "entries", false},
+      {Field::kBytes, "memory_bytes", false},
+      {Field::kAddress, "address", true},
+      {Field::kOffset, "offset_bytes", false},
+      {Field::kLength, "length_bytes", false},
+      {Field::kFlags, "flags", true},
+      {Field::kParamsSize, "params_bytes", false},
+  };
+  for (const Key& key : kKeys) {
+    if (!call.has(key.field)) continue;
+    if (key.hex)
+      json.hex(key.name, call.get(key.field));
+    else
+      json.number(key.name, call.get(key.field));
+  }
+  if (call.has(Field::kFd)) json.signed_number("fd", static_cast<std::int32_t>(call.get32(Field::kFd)));
+  json.number("arg_bytes", call.arg_bytes);
+  json.number_if("expected_arg_bytes", call.expected_bytes);
+  json.number_if("expected_params_bytes", call.params_expected_bytes);
+  if (!call.named) json.flag("named", false);
+  if (call.truncated) json.flag("truncated", true);
+  if ((head.flags & GPUWATCH_F_COMPAT) != 0) json.flag("compat", true);
+  if ((head.flags & GPUWATCH_F_XFER) != 0) json.flag("xfer", true);
+}
+
+void write_mmap(Object& json, const Call& call) {
+  const std::uint64_t flags = call.get(Field::kFlags);
+  json.hex("address", call.get(Field::kAddress));
+  json.number("length_bytes", call.get(Field::kLength));
+  json.number("offset_bytes", call.get(Field::kOffset));
+  json.flag("readable", (flags & 1) != 0);
+  json.flag("writable", (flags & 2) != 0);
+  json.flag("executable", (flags & 4) != 0);
+  json.flag("shared", (flags & model::kMmapShared) != 0);
+}
+
+void write_state_values(Object& json, std::uint32_t event, std::uint32_t value, std::int64_t error,
+                        std::string_view module) {
+  const std::string_view name = format::state_name(event);
+  if (!name.empty())
+    json.text("state", name);
+  else
+    json.number("state_number", event);
+  json.text_if("module", module);
+  json.number_if("state_value", value);
+  json.errno_name("errno_name", error);
+}
+
+void write_definition(Object& json, const Call& call) {
+  if (const auto task = model::parse_task(call.record)) {
+    json.text_if("exe_path", task->path);
+    json.number("ns_pid", task->fixed.ns_tgid);
+    json.number("ns_level", task->fixed.ns_level);
+    json.number("pid_ns", task->fixed.pid_ns);
+    json.number("parent_pid", task->fixed.parent_tgid);
+    json.number("parent_start_ns", task->fixed.parent_start_ns);
+    json.number("exe_inode", task->fixed.exe_ino);
+    json.number("exe_device", task->fixed.exe_dev);
+  } else if (const auto cgroup = model::parse_cgroup(call.record)) {
+    json.number("cgroup_id", call.record.head.cgroup_id);
+    json.number("cgroup_version", cgroup->fixed.version);
+    json.text("cgroup_path", cgroup->path);
+  } else if (const auto state = model::parse_state(call.record)) {
+    write_state_values(json, state->event, state->value, state->error, state->name);
+  }
+}
+
+void write_recorder(Object& json, const gpuwatch_rec& head) {
+  if ((head.flags & GPUWATCH_F_PRELOAD) != 0) json.text("recorder", "preload");
+}
+
+void write_task_head(Object& json, const gpuwatch_rec& head) {
+  json.number("pid", head.tgid);
+  json.number("process_start_ns", head.start_ns);
+  json.text("comm", model::comm_of(head));
+}
+
+void write_story_memory(Object& json, const StoryEvent& event) {
+  json.text("memory", event.host_memory ? "host" : "gpu");
+  json.number("bytes", event.bytes);
+  json.number("total_bytes", event.total_bytes);
+}
+
+void write_engines(Object& json, const StoryEvent& event) {
+  std::string& out = json.key("engines");
+  out += '[';
+  for (std::uint32_t i = 0; i < event.engine_count; ++i) {
+    if (i != 0) out += ',';
+    append_string(out, event.engines[i]);
+  }
+  out += ']';
+}
+
+void write_story(Object& json, const StoryEvent& event) {
+  const std::string_view module(event.state_name.data(),
+                                std::min(std::string_view(event.state_name.data(), event.state_name.size()).find('\0'),
+                                         event.state_name.size()));
+  if (event.kind == StoryKind::kDriverState) {
+    write_state_values(json, event.state_event, event.state_value, event.state_error, module);
+    return;
+  }
+  if (event.gpu_minor >= 0) json.signed_number("gpu_minor", event.gpu_minor);
+  if (event.gpu_device >= 0) json.signed_number("device_instance", event.gpu_device);
+  json.text_if("name", event.name);
+  if (event.client != 0) json.hex("client", event.client);
+  if (event.object != 0) json.hex("object", event.object);
+  if (event.source_client != 0) json.hex("source_client", event.source_client);
+  if (event.source_object != 0) json.hex("source_object", event.source_object);
+  switch (event.kind) {
+    case StoryKind::kContextCreated:
+      json.number("channels", event.channels);
+      write_engines(json, event);
+      break;
+    case StoryKind::kMemoryAllocated:
+    case StoryKind::kMemoryFreed:
+      write_story_memory(json, event);
+      break;
+    case StoryKind::kMemoryMapped:
+    case StoryKind::kMemoryUnmapped:
+      json.hex("address", event.address);
+      json.number("bytes", event.bytes);
+      break;
+    case StoryKind::kOpenFailed:
+      json.signed_number("ret", event.ret);
+      json.errno_name("errno_name", event.ret);
+      break;
+    case StoryKind::kDenied:
+      json.text_if("detail", event.detail);
+      json.number("number", event.number);
+      json.signed_number("ret", event.ret);
+      json.errno_name("errno_name", event.ret);
+      json.number_if("status", event.status);
+      json.text_if("status_name", event.status_name);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+void append_json_line(std::string& out, const Call& call, const model::Actor& actor, const JsonOptions& options) {
+  const gpuwatch_rec& head = call.record.head;
+  Object json(out);
+  write_head(json, type_of(call.kind), head, options);
+  switch (call.kind) {
+    case CallKind::kIoctl:
+    case CallKind::kMmap:
+    case CallKind::kOpen:
+    case CallKind::kRelease:
+      write_actor(json, head, actor);
+      write_node(json, call);
+      if (call.kind == CallKind::kIoctl) write_ioctl(json, call);
+      if (call.kind == CallKind::kMmap) write_mmap(json, call);
+      if (call.kind == CallKind::kOpen) json.hex("flags", call.get(Field::kFlags));
+      write_outcome(json, call);
+      break;
+    case CallKind::kTask:
+      write_task_head(json, head);
+      write_definition(json, call);
+      break;
+    case CallKind::kCgroup:
+    case CallKind::kState:
+      write_definition(json, call);
+      break;
+    case CallKind::kMalformed:
+    case CallKind::kUnknown:
+      json.number("record_type", head.type);
+      break;
+  }
+  write_recorder(json, head);
+}
+
+void append_json_line(std::string& out, const StoryEvent& event, const model::Actor& actor,
+                      const JsonOptions& options) {
+  Object json(out);
+  write_head(json, "story", event.head, options);
+  json.text("event", format::story_name(event.kind));
+  if (event.kind != StoryKind::kDriverState) write_actor(json, event.head, actor);
+  write_story(json, event);
+  write_recorder(json, event.head);
+}
+
+}  // namespace gpuwatch::publish
