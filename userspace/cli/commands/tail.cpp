@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuwatch tail` and `gpuwatch decode`: follow a source and print lines.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/live.h"
+#include "cli/output.h"
+#include "cli/signals.h"
+#include "cli/view.h"
+#include "source/replay_source.h"
+
+namespace gpuwatch::cli {
+
+using base::Error;
+using base::Result;
+using base::Status;
+
+namespace {
+
+// Upper bound of the delay between a call and its line when calls are few.
+constexpr std::chrono::milliseconds kPollTimeout{100};
+
+struct TailPlan {
+  std::string replay;  // empty: live
+  bool raw = false;
+  bool json = false;
+  bool utc = false;
+  bool header = true;
+  bool follow = true;
+  std::optional<std::uint64_t> count;
+  std::optional<std::chrono::nanoseconds> duration;
+};
+
+class Follower {
+ public:
+  Follower(source::Source& source, View& view, Output& output, const TailPlan& plan)
+      : source_(source), view_(view), output_(output), plan_(plan) {
+    if (plan.duration) deadline_ns_ = base::monotonic_ns() + static_cast<std::uint64_t>(plan.duration->count());
+  }
+
+  Status run() {
+    if (plan_.header) view_.header(output_.buffer());
+    bool paused_before = false;
+    while (!finished()) {
+      if (stop_wanted() || base::monotonic_ns() >= deadline_ns_)
+        if (Status status = source_.stop(); !status.ok()) return status;
+      if (Status status = source_.next_batch(batch_); !status.ok()) {
+        (void)print();  // what came before the damage is good
+        (void)output_.flush().ok();
+        return status;
+      }
+      if (batch_.empty()) {
+        if (source_.ended()) break;
+        // Nothing more to read now: what we have must be seen.
+        if (Status status = output_.flush(); !status.ok()) return status;
+        if (!plan_.follow && paused_before) break;
+        paused_before = true;
+        if (Status status = source_.wait(next_timeout()); !status.ok()) return status;
+        continue;
+      }
+      paused_before = false;
+      if (Status status = print(); !status.ok()) return status;
+    }
+    return output_.flush();
+  }
+
+  std::uint64_t records() const { return records_; }
+
+ private:
+  bool finished() const { return output_.closed() || (plan_.count && lines_ >= *plan_.count); }
+
+  std::chrono::milliseconds next_timeout() const {
+    const std::uint64_t now = base::monotonic_ns();
+    const std::uint64_t left_ms = deadline_ns_ > now ? (deadline_ns_ - now) / 1'000'000 + 1 : 0;
+    return std::min(kPollTimeout, std::chrono::milliseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(left_ms, 1000))));
+  }
+
+  Status print() {
+    for (const model::RawRecord& record : batch_) {
+      if (finished()) break;
+      ++records_;
+      lines_ += view_.observe(record, output_.buffer());
+      if (Status status = output_.flush_if_full(); !status.ok()) return status;
+    }
+    return {};
+  }
+
+  source::Source& source_;
+  View& view_;
+  Output& output_;
+  const TailPlan& plan_;
+  std::vector<model::RawRecord> batch_;
+  std::uint64_t deadline_ns_ = ~std::uint64_t{0};
+  std::uint64_t lines_ = 0;
+  std::uint64_t records_ = 0;
+};
+
+Result<int> follow(const TailPlan& plan, const Flags& flags, const std::string& filter_text, Selection selection) {
+  std::optional<Filter> filter;
+  if (!filter_text.empty()) {
+    auto compiled = Filter::compile(filter_text);
+    if (!compiled) return std::move(compiled.error()).with_context("--filter");
+    filter = std::move(*compiled);
+  }
+
+  std::unique_ptr<source::Source> source;
+  if (!plan.replay.empty()) {
+    auto replay = source::ReplaySource::open(plan.replay);
+    if (!replay) return std::move(replay.error());
+    if ((*replay)->header().schema > GPUWATCH_SCHEMA)
+      say(plan.replay + ": record schema " + std::to_string((*replay)->header().schema) + ", this program knows " +
+          std::to_string(GPUWATCH_SCHEMA) + ": what is new in it is not shown");
+    source = std::move(*replay);
+  } else {
+    auto live = start_live(flags, selection, GPUWATCH_MODE_DROP_NEWEST);
+    if (!live) return std::move(live.error());
+    source = std::move(*live);
+  }
+
+  const source::GwcapHeader& header = source->header();
+  ViewOptions options;
+  options.raw = plan.raw;
+  options.json = plan.json;
+  options.select_here = !plan.replay.empty();
+  options.text.colour = !plan.json && wants_colour();
+  options.text.realtime_offset_ns = header.realtime_minus_monotonic_ns;
+  options.text.utc_offset_s = plan.utc ? 0 : local_utc_offset_s(header.started_realtime_ns);
+  options.json_options.realtime_offset_ns = header.realtime_minus_monotonic_ns;
+  const auto driver = model::parse_driver_version(header.driver_version).value_or(model::DriverVersion{});
+  View view(options, driver, std::move(filter), selection);
+  Output output;
+  Follower follower(*source, view, output, plan);
+  Status status = follower.run();
+  const model::LossCounts lost = source->lost();
+  say(loss_line(lost, follower.records()));
+  if (!status.ok()) return std::move(status.error());
+  return lost.total() > 0 ? kExitFinding : kExitOk;
+}
+
+}  // namespace
+
+Result<int> run_tail(const Flags& flags) {
+  TailPlan plan;
+  if (flags.has("replay") && flags.text("replay").empty()) return Error(base::Code::kBadInput, "--replay: no file named");
+  plan.replay = flags.text("replay");
+  plan.raw = flags.has("raw");
+  plan.json = flags.has("json");
+  plan.utc = flags.has("utc");
+  plan.header = !flags.has("no-header");
+  plan.follow = !flags.has("no-follow");
+  plan.count = flags.number("count");
+  plan.duration = flags.duration("duration");
+  if (!plan.replay.empty() && flags.has("ring-bytes")) say("--ring-bytes has no meaning with --replay, ignoring it");
+  auto selection = Selection::from_flags(flags);
+  if (!selection) return std::move(selection.error());
+  return follow(plan, flags, flags.text("filter"), std::move(*selection));
+}
+
+Result<int> run_decode(const Flags& flags) {
+  TailPlan plan;
+  plan.replay = flags.arguments().front();
+  plan.raw = true;
+  plan.json = flags.has("json");
+  plan.utc = flags.has("utc");
+  return follow(plan, flags, flags.text("filter"), Selection{});
+}
+
+}  // namespace gpuwatch::cli

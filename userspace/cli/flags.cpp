@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that knows CLI11, and the only one that catches its exceptions.
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <iostream>
+
+#include "cli/version.h"
+
+namespace gpuwatch::cli {
+
+namespace {
+
+constexpr CommandSpec kCommands[] = {
+#define COMMAND(name, arguments, help) {#name, arguments, help},
+#define FLAG(command, name, short_name, kind, value, help)
+#include "cli/flags.def"
+#undef COMMAND
+#undef FLAG
+};
+
+constexpr FlagSpec kFlags[] = {
+#define COMMAND(name, arguments, help)
+#define FLAG(command, name, short_name, kind, value, help) {#command, name, short_name, FlagKind::kind, value, help},
+#include "cli/flags.def"
+#undef COMMAND
+#undef FLAG
+};
+
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+// Empty when the value has the form its kind asks for, else what is wrong.
+std::string check_value(FlagKind kind, const std::string& value) {
+  switch (kind) {
+    case FlagKind::kCount:
+      return parse_count(value) ? "" : "'" + value + "' is not a whole number";
+    case FlagKind::kBytes:
+      return parse_bytes(value) ? "" : "'" + value + "' is not a number of bytes, as in 65536, 64K or 2M";
+    case FlagKind::kSeconds:
+      return parse_seconds(value) ? "" : "'" + value + "' is not a number of seconds, as in 10 or 0.5";
+    default:
+      return value.find('\0') == std::string::npos ? "" : "a NUL byte in the value";
+  }
+}
+
+}  // namespace
+
+std::span<const CommandSpec> command_table() { return kCommands; }
+std::span<const FlagSpec> flag_table() { return kFlags; }
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  unsigned shift = 0;
+  switch (text.back()) {
+    case 'K':
+      shift = 10;
+      break;
+    case 'M':
+      shift = 20;
+      break;
+    case 'G':
+      shift = 30;
+      break;
+    default:
+      break;
+  }
+  if (shift != 0) text.remove_suffix(1);
+  const auto value = parse_count(text);
+  if (!value || *value > (~std::uint64_t{0} >> shift)) return std::nullopt;
+  return *value << shift;
+}
+
+std::optional<std::chrono::nanoseconds> parse_seconds(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  if (!(value >= 0 && value <= 1e9)) return std::nullopt;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(value * 1e9));
+}
+
+const std::vector<std::string>* Flags::find(std::string_view name) const {
+  const bool known = std::any_of(std::begin(kFlags), std::end(kFlags),
+                                 [&](const FlagSpec& flag) { return flag.command == command_ && flag.name == name; });
+  if (!known) {
+    std::cerr << "gpuwatch: defect: command " << command_ << " has no flag --" << name << "\n";
+    std::abort();
+  }
+  const auto it = values_.find(name);
+  return it == values_.end() ? nullptr : &it->second;
+}
+
+bool Flags::has(std::string_view name) const { return find(name) != nullptr; }
+
+std::string Flags::text(std::string_view name) const {
+  const auto* values = find(name);
+  return values == nullptr || values->empty() ? std::string() : values->back();
+}
+
+const std::vector<std::string>& Flags::list(std::string_view name) const {
+  static const std::vector<std::string> kNone;
+  const auto* values = find(name);
+  return values == nullptr ? kNone : *values;
+}
+
+std::optional<std::uint64_t> Flags::number(std::string_view name) const {
+  const auto* values = find(name);
+  if (values == nullptr) return std::nullopt;
+  return parse_bytes(values->back());
+}
+
+std::optional<std::chrono::nanoseconds> Flags::duration(std::string_view name) const {
+  const auto* values = find(name);
+  if (values == nullptr) return std::nullopt;
+  return parse_seconds(values->back());
+}
+
+// Holds what CLI11 writes into while it parses.
+struct FlagParser {
+  struct Slot {
+    const FlagSpec* spec = nullptr;
+    bool given = false;
+    std::vector<std::string> values;
+  };
+
+  static ParseOutcome parse(std::vector<std::string> args) {
+    ParseOutcome outcome;
+    Flags flags;
+    // What follows "--" is another program's business, dashes and all.
+    if (const auto cut = std::find(args.begin(), args.end(), "--"); cut != args.end()) {
+      flags.rest_.assign(cut + 1, args.end());
+      args.erase(cut, args.end());
+    }
+
+    CLI::App app("Sees what programs ask of NVIDIA GPUs, from inside the kernel.", "gpuwatch");
+    app.set_version_flag("--version", std::string("gpuwatch ") + kVersion);
+    app.require_subcommand(1);
+    app.failure_message(CLI::FailureMessage::simple);
+    std::vector<Slot> slots(std::size(kFlags));
+    for (const CommandSpec& command : kCommands) {
+      CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
+      if (command.arguments == "FILE") sub->add_option("FILE", flags.arguments_, "the recording; - is standard input")->required()->expected(1);
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        if (kFlags[i].command == command.name) add(*sub, kFlags[i], slots[i]);
+    }
+
+    try {
+      std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+      app.parse(args);
+    } catch (const CLI::ParseError& error) {
+      std::ostringstream out;
+      std::ostringstream err;
+      outcome.exit_code = app.exit(error, out, err) == 0 ? 0 : 2;
+      outcome.text = out.str() + err.str();
+      if (outcome.exit_code != 0) outcome.text = "gpuwatch: " + outcome.text;
+      return outcome;
+    }
+    flags.command_ = app.get_subcommands().front()->get_name();
+    for (Slot& slot : slots) {
+      if (!slot.given && slot.values.empty()) continue;
+      for (const std::string& value : slot.values)
+        if (const std::string wrong = check_value(slot.spec->kind, value); !wrong.empty()) {
+          outcome.exit_code = 2;
+          outcome.text = "gpuwatch: --" + std::string(slot.spec->name) + ": " + wrong + "\n";
+          return outcome;
+        }
+      flags.values_[std::string(slot.spec->name)] = std::move(slot.values);
+    }
+    if (!flags.rest_.empty() && flags.command_ != "record") {
+      outcome.exit_code = 2;
+      outcome.text = "gpuwatch: " + flags.command_ + " takes no command after --; only record does\n";
+      return outcome;
+    }
+    outcome.flags = std::move(flags);
+    return outcome;
+  }
+
+  static void add(CLI::App& app, const FlagSpec& spec, Slot& slot) {
+    slot.spec = &spec;
+    std::string names = "--" + std::string(spec.name);
+    if (!spec.short_name.empty()) names = "-" + std::string(spec.short_name) + "," + names;
+    if (spec.kind == FlagKind::kSwitch) {
+      app.add_flag(names, slot.given, std::string(spec.help));
+      return;
+    }
+    CLI::Option* option = app.add_option(names, slot.values, std::string(spec.help));
+    option->type_name(std::string(spec.value_name));
+    option->expected(1);
+    option->multi_option_policy(spec.kind == FlagKind::kList ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+  }
+};
+
+ParseOutcome parse_flags(std::vector<std::string> args) { return FlagParser::parse(std::move(args)); }
+
+}  // namespace gpuwatch::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selection: --node, --pid, --cgroup and --class. Live it becomes the kernel's
+// filter; on a recording the same choice is made here.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "cli/flags.h"
+#include "model/actor.h"
+#include "model/raw_record.h"
+
+namespace gpuwatch::cli {
+
+class Selection {
+ public:
+  static base::Result<Selection> from_flags(const Flags& flags);
+
+  // For the kernel. Opens the cgroup's directory, which must stay open as long
+  // as the filter is to be set: keep the Selection.
+  base::Result<gpuwatch_filter> kernel_filter();
+
+  // For a recording. Definitions pass with the processes that are selected;
+  // a cgroup is known by the path its definition gave.
+  bool matches(const gpuwatch_rec& head, const model::Actor& actor) const;
+
+  bool everything() const { return node_mask_ == 0 && class_mask_ == 0 && pids_.empty() && cgroup_.empty(); }
+
+ private:
+  std::uint32_t node_mask_ = 0;
+  std::uint32_t class_mask_ = 0;
+  std::vector<std::uint32_t> pids_;
+  std::string cgroup_;  // path from the hierarchy's root, "/" first, none at the end
+  base::Fd cgroup_fd_;
+};
+
+// Where cgroup2 is mounted, from the text of /proc/self/mounts.
+std::optional<std::string> cgroup2_mount(std::string_view mounts);
+
+}  // namespace gpuwatch::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/view.h"
+
+#include <time.h>
+
+namespace gpuwatch::cli {
+
+View::View(ViewOptions options, model::DriverVersion driver, std::optional<Filter> filter, const Selection& selection)
+    : options_(options), filter_(std::move(filter)), selection_(selection), decoder_(driver) {}
+
+void View::header(std::string& out) {
+  if (!options_.raw && !options_.json) publish::append_story_header(out, options_.text);
+}
+
+std::size_t View::observe(const model::RawRecord& record, std::string& out) {
+  attributor_.learn(record);
+  const bool everything = !options_.select_here || selection_.everything();
+  // Who made the call costs two look-ups: only where somebody asks.
+  model::Actor actor;
+  bool known = false;
+  const auto who = [&]() -> const model::Actor& {
+    if (!known) actor = attributor_.actor_of(record.head);
+    known = true;
+    return actor;
+  };
+  if (!everything && !selection_.matches(record.head, who())) return 0;
+  const model::Call call = decoder_.decode(record);
+  if (options_.raw) {
+    if (filter_ && !filter_->matches(call, who())) return 0;
+    if (options_.json)
+      publish::append_json_line(out, call, who(), options_.json_options);
+    else
+      publish::append_raw_line(out, call, who(), options_.text);
+    return 1;
+  }
+  // The story needs every call to keep its totals right; the filter decides
+  // which of its events are shown, by the call that completed them.
+  events_.clear();
+  story_.observe(call, events_);
+  if (events_.empty() || (filter_ && !filter_->matches(call, who()))) return 0;
+  for (const model::StoryEvent& event : events_) {
+    if (options_.json)
+      publish::append_json_line(out, event, who(), options_.json_options);
+    else
+      publish::append_story_line(out, event, who(), options_.text);
+  }
+  return events_.size();
+}
+
+std::int32_t local_utc_offset_s(std::uint64_t realtime_ns) {
+  const auto seconds = static_cast<time_t>(realtime_ns / 1'000'000'000u);
+  tm parts{};
+  return ::localtime_r(&seconds, &parts) != nullptr ? static_cast<std::int32_t>(parts.tm_gmtoff) : 0;
+}
+
+}  // namespace gpuwatch::cli

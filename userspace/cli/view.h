@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// View: turns records into the lines the user asked for. It owns the stages
+// between source and output; it reads no file and writes to a buffer only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attribute/attributor.h"
+#include "cli/filter.h"
+#include "cli/selection.h"
+#include "decode/decoder.h"
+#include "decode/story.h"
+#include "publish/json.h"
+#include "publish/text.h"
+
+namespace gpuwatch::cli {
+
+struct ViewOptions {
+  bool raw = false;
+  bool json = false;
+  bool select_here = false;  // apply the selection: a recording was not made with it
+  publish::TextOptions text;
+  publish::JsonOptions json_options;
+};
+
+class View {
+ public:
+  View(ViewOptions options, model::DriverVersion driver, std::optional<Filter> filter, const Selection& selection);
+
+  void header(std::string& out);
+
+  // Appends what this record leads to; returns the number of lines.
+  std::size_t observe(const model::RawRecord& record, std::string& out);
+
+  const decode::Decoder& decoder() const { return decoder_; }
+
+ private:
+  ViewOptions options_;
+  std::optional<Filter> filter_;
+  const Selection& selection_;
+  attribute::Attributor attributor_;
+  decode::Decoder decoder_;
+  decode::StoryBuilder story_;
+  std::vector<model::StoryEvent> events_;
+};
+
+// Seconds east of UTC of local time at that moment.
+std::int32_t local_utc_offset_s(std::uint64_t realtime_ns);
+
+}  // namespace gpuwatch::cli
