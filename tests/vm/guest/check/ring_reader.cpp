@@ -68,12 +68,19 @@ std::size_t RingReader::walk(std::span<const std::byte> bytes, const OnRecord& o
   return count;
 }
 
+// Gives room back after every record: the command under test is faster.
 std::size_t RingReader::drain_cpu(Cpu& cpu, const OnRecord& on_record) {
   const std::uint64_t head = __atomic_load_n(&cpu.producer->head, __ATOMIC_ACQUIRE);
   const std::uint64_t tail = cpu.consumer->tail;
   if (head == tail) return 0;
   if (head - tail > meta_->ring_bytes) ++bad_;
-  const std::size_t count = walk({cpu.data + tail % meta_->ring_bytes, head - tail}, on_record);
+  std::uint64_t done = tail;
+  const std::size_t count = walk({cpu.data + tail % meta_->ring_bytes, head - tail},
+                                 [&](const gpuwatch_rec& record, std::span<const std::byte> payload) {
+                                   on_record(record, payload);
+                                   done += record.len;
+                                   __atomic_store_n(&cpu.consumer->tail, done, __ATOMIC_RELEASE);
+                                 });
   __atomic_store_n(&cpu.consumer->tail, head, __ATOMIC_RELEASE);
   return count;
 }

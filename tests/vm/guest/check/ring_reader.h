@@ -18,7 +18,7 @@ using OnRecord = std::function<void(const gpuwatch_rec&, std::span<const std::by
 class RingReader {
  public:
   struct Setup {
-    std::uint64_t ring_bytes = 4 << 20;
+    std::uint64_t ring_bytes = 32 << 20;
     std::uint32_t watermark_bytes = 0;
     bool overwrite = false;
     bool by_read = false;  // read(2) instead of mmap(2)
