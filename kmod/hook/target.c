@@ -11,7 +11,7 @@
 #include "record/record.h"
 
 struct gw_target gw_targets[GW_TARGETS_MAX];
-DEFINE_MUTEX(gw_hook_lock);
+DEFINE_MUTEX(gw_hook_lock); /* slots, tables, state: see hook.h */
 static struct gw_flow __percpu *gw_flows;	/* GW_TARGETS_MAX per CPU */
 
 static bool gw_use_kretprobe;
@@ -48,7 +48,7 @@ void gw_target_flow(const struct gw_target *target, u64 *calls, u64 *in_flight)
 	/* `out` first: a call between the two sums counts as in flight. */
 	for_each_possible_cpu(cpu)
 		out += READ_ONCE(per_cpu_ptr(target->flow, cpu)->out);
-	smp_rmb();
+	smp_rmb(); /* order of the two sums; no partner: counters only grow */
 	for_each_possible_cpu(cpu)
 		in += READ_ONCE(per_cpu_ptr(target->flow, cpu)->in);
 	*calls = in;

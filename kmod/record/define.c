@@ -40,7 +40,9 @@ static struct gw_seen *gw_seen_cgroup(struct gw_consumer *consumer, u64 id)
 /* v1 and v2 ids may be equal numbers. */
 static u64 gw_cgroup_key(const struct gw_subject *subject)
 {
-	return subject->cgroup_id << 2 | 2 | !!(subject->flags & GPUWATCH_F_CGROUP_V1);
+	u64 v1 = subject->flags & GPUWATCH_F_CGROUP_V1 ? 1 : 0;
+
+	return (subject->cgroup_id << 2) + 2 + v1;
 }
 
 bool gw_define_needed(struct gw_consumer *consumer, const struct gw_subject *subject)

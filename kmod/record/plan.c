@@ -24,7 +24,7 @@ struct gw_plan __rcu *gw_plan;
  * useful before user space sends its table. Offsets are those of NVOS21,
  * NVOS64 and NVOS54_PARAMETERS in the driver's nvos.h.
  */
-#define GW_FRONTEND_NODES (1U << GPUWATCH_NODE_CTL | 1U << GPUWATCH_NODE_GPU)
+#define GW_FRONTEND_NODES (BIT(GPUWATCH_NODE_CTL) | BIT(GPUWATCH_NODE_GPU))
 #define GW_CMD_SIZE_NR	(_IOC_SIZEMASK << _IOC_SIZESHIFT | 0xff)
 #define GW_CMD(size, nr) ((u32)(size) << _IOC_SIZESHIFT | (nr))
 

@@ -6,10 +6,11 @@
 #ifndef GW_PLAN_H
 #define GW_PLAN_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 #include <linux/gpuwatch.h>
 
-#define GW_STEP_NESTED (1U << 31)	/* in gw_plan_step.flags: nested[] is used */
+#define GW_STEP_NESTED BIT(31)	/* in gw_plan_step.flags: nested[] is used */
 
 struct gw_plan_step {
 	u32 cmd;

@@ -196,7 +196,7 @@ void gw_ring_wake(struct gw_ring_set *set)
 /* Bytes a reader has not taken; a wrong tail counts as everything. */
 static u64 gw_ring_unread(struct gw_ring *ring)
 {
-	u64 head = smp_load_acquire(&ring->prod->head);
+	u64 head = smp_load_acquire(&ring->prod->head); /* pairs with commit */
 	u64 used = head - READ_ONCE(ring->cons->tail);
 
 	if (ring->overwrite)

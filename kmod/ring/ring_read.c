@@ -32,7 +32,7 @@ static size_t gw_ring_whole(struct gw_ring *ring, u64 from, u64 head, size_t roo
 static ssize_t gw_ring_read_newest(struct gw_ring *ring, char __user *buf, size_t room,
 				   bool *too_small)
 {
-	u64 head = smp_load_acquire(&ring->prod->head);
+	u64 head = smp_load_acquire(&ring->prod->head); /* pairs with commit */
 	u64 tail = READ_ONCE(ring->cons->tail);
 	size_t bytes;
 
@@ -54,7 +54,7 @@ static ssize_t gw_ring_read_newest(struct gw_ring *ring, char __user *buf, size_
 static ssize_t gw_ring_read_oldest(struct gw_ring *ring, char __user *buf, size_t room,
 				   bool *too_small)
 {
-	u64 head = smp_load_acquire(&ring->prod->head);
+	u64 head = smp_load_acquire(&ring->prod->head); /* pairs with commit */
 	size_t bytes = 0;
 	u64 at;
 

@@ -3,8 +3,8 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 
-int gw_probe(struct file_operations *fops, struct vm_area_desc *desc);
-int gw_probe(struct file_operations *fops, struct vm_area_desc *desc)
+int gw_probe(const struct file_operations *fops, struct vm_area_desc *desc);
+int gw_probe(const struct file_operations *fops, struct vm_area_desc *desc)
 {
 	return fops->mmap_prepare(desc);
 }
