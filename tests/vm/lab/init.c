@@ -5,7 +5,9 @@
 //
 // Talks to the host over four virtio-serial ports: stdout and stderr of the
 // command, "out" for a tar of /out, "ctl" for lines of text that say how far the
-// guest got. Without a last "status" line on ctl the host takes the guest for dead.
+// guest got. A port takes bytes and delivers them later, so the last line on ctl
+// tells how many went into each, and the machine ends only when the host has them
+// all and says so. Without that line the host takes the guest for dead.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -34,7 +36,12 @@
 
 enum { kDebugExitPort = 0xf4, kExitMark = 0x40, kArgvBytes = 65536, kArgvMax = 1024 };
 
-static int ctl_fd = -1;
+struct port {
+	int fd;
+	unsigned long long bytes;
+};
+
+static struct port ctl = { .fd = -1 }, out_port, stdout_port, stderr_port;
 
 // Says on the console why the guest cannot go on, and ends process 1: the kernel
 // panics, and the host sees a dead guest with these words before it.
@@ -51,10 +58,11 @@ __attribute__((format(printf, 1, 2), noreturn)) static void give_up(const char *
 }
 
 // Writes all of it: a port takes what the host reads, no faster.
-static void write_all(int fd, const char *bytes, size_t length)
+static void write_all(struct port *port, const char *bytes, size_t length)
 {
+	port->bytes += length;
 	while (length > 0) {
-		ssize_t done = write(fd, bytes, length);
+		ssize_t done = write(port->fd, bytes, length);
 
 		if (done < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
@@ -74,7 +82,7 @@ __attribute__((format(printf, 1, 2))) static void tell_host(const char *format, 
 	va_start(args, format);
 	length = vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	write_all(ctl_fd, line, (size_t)length);
+	write_all(&ctl, line, (size_t)length);
 }
 
 // Reads a small file into buffer and returns its length, or -1.
@@ -223,7 +231,7 @@ static int find_port(const char *wanted)
 		if (strcmp(name, wanted))
 			continue;
 		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
-		fd = open(path, O_WRONLY | O_CLOEXEC);
+		fd = open(path, O_RDWR | O_CLOEXEC);
 	}
 	closedir(ports);
 	return fd;
@@ -231,22 +239,23 @@ static int find_port(const char *wanted)
 
 // The host announces ports one by one after the driver came up: ask until it
 // did. The bound only ends a guest whose host never will.
-static int wait_port(const char *name)
+static struct port wait_port(const char *name)
 {
 	struct timespec tick = { .tv_nsec = 2000000 };
-	int tries, fd;
+	struct port port = { .fd = -1 };
+	int tries;
 
 	for (tries = 0; tries < 15000; tries++) {
-		fd = find_port(name);
-		if (fd >= 0)
-			return fd;
+		port.fd = find_port(name);
+		if (port.fd >= 0)
+			return port;
 		nanosleep(&tick, NULL);
 	}
 	give_up("the host has no port '%s'", name);
 }
 
 // Moves what lies in a pipe to its port; false at the end of the pipe.
-static int pump(int from, int to)
+static int pump(int from, struct port *to)
 {
 	static char buffer[65536];
 	ssize_t length;
@@ -282,7 +291,7 @@ __attribute__((noreturn)) static void run_child(char **argv, int out, int err)
 // Runs argv and carries its output until it ends and both pipes are empty. What
 // processes it left behind write later is not waited for. Returns its status as
 // a shell would.
-static int run_command(char **argv, int stdout_port, int stderr_port)
+static int run_command(char **argv)
 {
 	int out[2], err[2], status = 0, done = 0;
 	struct pollfd fds[3];
@@ -321,9 +330,9 @@ static int run_command(char **argv, int stdout_port, int stderr_port)
 			done = 1;
 			status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 		}
-		if (fds[0].fd >= 0 && !pump(out[0], stdout_port))
+		if (fds[0].fd >= 0 && !pump(out[0], &stdout_port))
 			fds[0].fd = -1;
-		if (fds[1].fd >= 0 && !pump(err[0], stderr_port))
+		if (fds[1].fd >= 0 && !pump(err[0], &stderr_port))
 			fds[1].fd = -1;
 	}
 	return status;
@@ -332,17 +341,34 @@ static int run_command(char **argv, int stdout_port, int stderr_port)
 // Sends /out as tar. Returns tar's exit status.
 static int send_files(void)
 {
-	int port = wait_port("out"), status;
-	pid_t pid = fork();
+	int ends[2], status;
+	pid_t pid;
 
+	make_pipe(ends);
+	fcntl(ends[0], F_SETFL, 0);
+	pid = fork();
 	if (pid == 0) {
-		dup2(port, 1);
+		dup2(ends[1], 1);
 		execl("/bin/busybox", "tar", "-cf", "-", "-C", "/out", ".", (char *)NULL);
 		_exit(127);
 	}
+	close(ends[1]);
+	pump(ends[0], &out_port);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Tells the host the end of the story and waits until it has every byte.
+static void take_leave(int status, int files)
+{
+	char answer;
+
+	tell_host("files %d\n", files);
+	tell_host("bytes stdout=%llu stderr=%llu out=%llu\n", stdout_port.bytes, stderr_port.bytes, out_port.bytes);
+	tell_host("status %d\n", status);
+	while (read(ctl.fd, &answer, 1) != 1)
+		;
 }
 
 // QEMU's isa-debug-exit turns a byte written to the port into its own exit
@@ -361,7 +387,7 @@ int main(void)
 	static char *argv[kArgvMax + 1];
 	struct timespec now;
 	ssize_t length;
-	int count = 0, stdout_port, stderr_port, status, sent, at;
+	int count = 0, status, at;
 
 	// The host boots with warnings only, which is quicker; from here on the
 	// console tells all, for what a module says is part of a test.
@@ -369,9 +395,10 @@ int main(void)
 	klogctl(8, NULL, 8);
 	load_modules();
 	loopback_up();
-	ctl_fd = wait_port("ctl");
+	ctl = wait_port("ctl");
 	stdout_port = wait_port("stdout");
 	stderr_port = wait_port("stderr");
+	out_port = wait_port("out");
 	setenv("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", 1);
 	setenv("HOME", "/root", 1);
 	setenv("TERM", "dumb", 1);
@@ -386,10 +413,7 @@ int main(void)
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	tell_host("ready %lld.%03ld\n", (long long)now.tv_sec, now.tv_nsec / 1000000);
 
-	status = run_command(argv, stdout_port, stderr_port);
-	sent = send_files();
-	tell_host("files %d\n", sent);
-	tell_host("status %d\n", status);
-	sync();
+	status = run_command(argv);
+	take_leave(status, send_files());
 	end_machine(status);
 }
