@@ -212,8 +212,13 @@ void follow_references(Context& context, const Shard& shard, Walk& walk) {
 }
 
 // The recorder writes definitions when a process's first call has returned, so
-// they carry later times than that call. Moves them in front.
+// they carry later times than that call. Moves them in front. A process that
+// made no call (its shard only names a program not followed) is not defined.
 void move_definitions(Context& context, std::size_t first_item, const Walk& walk) {
+  if (walk.first_ns == UINT64_MAX) {
+    context.items.resize(first_item);
+    return;
+  }
   for (std::size_t i = first_item; i < context.items.size(); ++i) {
     Item& item = context.items[i];
     if (item.rank != 0) continue;
@@ -317,6 +322,7 @@ Result<Recording> read_shards(const std::string& directory, const ShardLimits& l
     context.out.lost_full += head.dropped[GW_DROP_FULL] + head.dropped[GW_DROP_BUSY];
     context.out.lost_too_big += head.dropped[GW_DROP_TOO_BIG];
     context.out.adopted += head.adopted;
+    if (walks.back().first_ns == UINT64_MAX && walks.back().refs.empty()) continue;
     context.out.processes += 1;
     context.out.killed += head.ended_ns == 0;
     context.out.plan_errors += head.plan_error != 0;

@@ -37,7 +37,8 @@ struct Rename {
   std::string from, to;
 };
 
-// Replaces the start of the path in a TASK or CGROUP record.
+// Replaces the start of the path in a TASK record; "cgroup=PATH" the whole path
+// of every CGROUP record.
 std::vector<std::byte> rename_path(const model::RawRecord& record, model::Bytes bytes, const std::vector<Rename>& renames) {
   std::vector<std::byte> out(bytes.begin(), bytes.end());
   const bool task = record.head.type == GPUWATCH_REC_TASK;
@@ -47,8 +48,10 @@ std::vector<std::byte> rename_path(const model::RawRecord& record, model::Bytes 
   const auto length = model::read_at<std::uint32_t>(record.payload, length_at);
   if (!length || *length > record.payload.size() - fixed) return out;
   std::string path(reinterpret_cast<const char*>(record.payload.data()) + fixed, *length);
-  for (const Rename& rename : renames)
-    if (path.compare(0, rename.from.size(), rename.from) == 0) path.replace(0, rename.from.size(), rename.to);
+  for (const Rename& rename : renames) {
+    if (!task && rename.from == "cgroup") path = rename.to;
+    if (task && path.compare(0, rename.from.size(), rename.from) == 0) path.replace(0, rename.from.size(), rename.to);
+  }
   out.resize(sizeof(gpuwatch_rec) + fixed);
   const auto* text = reinterpret_cast<const std::byte*>(path.data());
   out.insert(out.end(), text, text + path.size());
@@ -172,7 +175,7 @@ int main(int argc, char** argv) {
   }
   std::fputs(
       "usage: golden plan DRIVER-VERSION OUT\n"
-      "       golden convert SHARD-DIR HEADER.json OUT.gwcap [OLD-PATH-START=NEW]...\n"
+      "       golden convert SHARD-DIR HEADER.json OUT.gwcap [OLD-PATH-START=NEW | cgroup=PATH]...\n"
       "       golden count FILE.gwcap\n"
       "       golden cat FILE.gwcap\n",
       stderr);
