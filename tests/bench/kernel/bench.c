@@ -263,6 +263,7 @@ static void measure_full(void)
 	reader_close(&second);
 	reader_close(&reader);
 	read_by(NULL);
+	detach();
 }
 
 static void measure_kretprobe(void)
@@ -281,12 +282,59 @@ static void measure_kretprobe(void)
 	detach();
 }
 
+/* --- one call, for a debugger that watches from outside ------------------- */
+
+/* Stops at gw_bench_point, then steps until the call is back. */
+static __attribute__((noinline)) long profiled_ioctl(const struct ioctl_call *c)
+{
+	long ret;
+
+	__asm__ volatile(".globl gw_bench_point\n"
+			 "gw_bench_point: syscall"
+			 : "=a"(ret)
+			 : "a"((long)SYS_ioctl), "D"(c->fd), "S"(c->cmd), "d"(c->arg)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static void profile(const char *name)
+{
+	struct {
+		const char *name;
+		const struct bench_call *call;
+		struct ioctl_call *ioctl;
+		const char *parameters;
+	} all[] = {
+		{ "nop64", &nop_call, &nop, "" },
+		{ "echo64", &echo64_call, &echo64, "" },
+		{ "control", &control_call, &control32, "" },
+		{ "nested", &nested_call, &control_nested, "" },
+		{ "kretprobe", &nop_call, &nop, "kretprobe=1" },
+	};
+	struct reader reader;
+	size_t i = 0;
+
+	while (i < sizeof(all) / sizeof(all[0]) && strcmp(all[i].name, name))
+		i++;
+	if (i == sizeof(all) / sizeof(all[0]))
+		bench_die("no case '%s'; there are nop64, echo64, control, nested, kretprobe", name);
+	bench_measure(all[i].call);
+	profiled_ioctl(all[i].ioctl);
+	load("gpuwatch.ko", all[i].parameters);
+	reader_open(&reader, NULL);
+	if (all[i].ioctl == &nop)
+		plan_nop(64);
+	read_by(&reader);
+	bench_measure(all[i].call);
+	profiled_ioctl(all[i].ioctl);
+}
+
 int main(int argc, char **argv)
 {
 	int fd;
 
-	if (argc != 2)
-		bench_die("usage: gw-bench DIRECTORY-OF-GPUWATCH.KO");
+	if (argc < 2)
+		bench_die("usage: gw-bench DIRECTORY-OF-GPUWATCH.KO [CASE-TO-PROFILE]");
 	if (chdir(argv[1]))
 		bench_die("%s: %s", argv[1], strerror(errno));
 	fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC);
@@ -297,6 +345,10 @@ int main(int argc, char **argv)
 	nested_control.params_bytes = sizeof(params);
 	getppid_call.expected = getppid();
 	bench_prepare();
+	if (argc > 2) {
+		profile(argv[2]);
+		return 0;
+	}
 
 	measure_bare();
 	load("gpuwatch.ko", "");
