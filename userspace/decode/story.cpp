@@ -29,6 +29,9 @@ using story::ProcessKey;
 
 constexpr std::size_t kMaxPending = 64;
 constexpr std::size_t kMaxGpus = 64;
+// Smaller memory (notifiers, semaphores: one per channel) counts into the totals
+// but makes no line of its own.
+constexpr std::uint64_t kTellFromBytes = 64 << 10;
 
 bool is_engine(Category category) {
   return category == Category::kCompute || category == Category::kCopy || category == Category::kGraphics ||
@@ -168,6 +171,21 @@ struct StoryBuilder::Impl {
     out.push_back(event);
   }
 
+  // Out of memory, mostly: the driver says so in the status alone.
+  static void tell_refused_memory(const Call& call, Process& process, std::vector<StoryEvent>& out) {
+    if (!call.has(Field::kBytes)) return;
+    StoryEvent event = event_for(StoryKind::kMemoryRefused, call, process);
+    event.name = call.detail;
+    event.host_memory = call.category == Category::kMemoryHost;
+    event.bytes = call.get(Field::kBytes);
+    event.total_bytes = process.total(event.host_memory);
+    event.status = call.get32(Field::kStatus);
+    event.status_name = call.status_name;
+    const Object* above = process.find(event.client, call.get32(Field::kParent));
+    place(event, call, process, above == nullptr ? -1 : above->device);
+    out.push_back(event);
+  }
+
   // One event per kind of memory for all of `freed`, then forget the objects.
   void free_memory(Process& process, const Call& call, std::uint64_t gpu, std::uint64_t host, std::int32_t device,
                    std::vector<StoryEvent>& out) {
@@ -175,6 +193,7 @@ struct StoryBuilder::Impl {
       const std::uint64_t bytes = is_host ? host : gpu;
       if (bytes == 0) continue;
       process.total(is_host) -= std::min(bytes, process.total(is_host));
+      if (bytes < kTellFromBytes) continue;
       StoryEvent event = event_for(StoryKind::kMemoryFreed, call, process);
       event.head = owner_head(process, call);
       event.host_memory = is_host;
@@ -201,11 +220,12 @@ struct StoryBuilder::Impl {
     const bool whole_client = top->category == Category::kClient;
     const Taken taken = take_tree(process, client, handle);
     free_memory(process, call, taken.gpu, taken.host, device, out);
-    for (const std::uint32_t group : taken.groups) {
+    if (!taken.groups.empty()) {
       StoryEvent event = event_for(StoryKind::kContextClosed, call, process);
       event.head = owner_head(process, call);
       event.client = client;
-      event.object = group;
+      event.object = taken.groups.size() == 1 ? taken.groups.front() : handle;
+      event.contexts = static_cast<std::uint32_t>(taken.groups.size());
       place(event, call, process, device);
       out.push_back(event);
     }
@@ -339,6 +359,7 @@ struct StoryBuilder::Impl {
                           std::vector<StoryEvent>& out) {
     if (object.bytes == 0) return;
     if (counted) process.total(object.host) += object.bytes;
+    if (object.bytes < kTellFromBytes) return;
     StoryEvent event = event_for(StoryKind::kMemoryAllocated, call, process);
     event.name = call.detail;
     event.host_memory = object.host;
@@ -397,7 +418,10 @@ struct StoryBuilder::Impl {
   void on_ioctl(const Call& call, std::vector<StoryEvent>& out) {
     Process& process = process_of(call.record.head);
     if (call.record.head.node_kind == GPUWATCH_NODE_GPU && process.gpus.size() < kMaxGpus) process.gpu(call.minor);
-    if (call.denied) tell_denial(call, process, out);
+    if (call.denied)
+      tell_denial(call, process, out);
+    else if (call.failed && call.tag == Tag::kAlloc && is_memory(call.category))
+      tell_refused_memory(call, process, out);
     if (call.failed) return;
     const auto simple = [&](StoryKind kind, std::string_view name) {
       StoryEvent event = event_for(kind, call, process);

@@ -34,6 +34,7 @@ enum class StoryKind : std::uint8_t {
   kProfilerAttached,
   kDenied,
   kDriverState,
+  kMemoryRefused,
 };
 
 inline constexpr std::size_t kStoryEngines = 6;
@@ -50,6 +51,7 @@ struct StoryEvent {
   std::uint32_t source_client = 0;
   std::uint32_t source_object = 0;
 
+  std::uint32_t contexts = 0;  // kContextClosed: how many ended at once
   std::uint32_t channels = 0;
   std::uint32_t engine_count = 0;  // entries of `engines` in use
   std::array<std::string_view, kStoryEngines> engines{};

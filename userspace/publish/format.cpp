@@ -190,6 +190,8 @@ std::string_view story_name(model::StoryKind kind) {
       return "denied";
     case StoryKind::kDriverState:
       return "driver_state";
+    case StoryKind::kMemoryRefused:
+      return "memory_refused";
   }
   return "unknown";
 }

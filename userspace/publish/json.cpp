@@ -306,6 +306,14 @@ void write_story(Object& json, const StoryEvent& event) {
     case StoryKind::kMemoryFreed:
       write_story_memory(json, event);
       break;
+    case StoryKind::kMemoryRefused:
+      write_story_memory(json, event);
+      json.number("status", event.status);
+      json.text_if("status_name", event.status_name);
+      break;
+    case StoryKind::kContextClosed:
+      json.number("contexts", event.contexts);
+      break;
     case StoryKind::kMemoryMapped:
     case StoryKind::kMemoryUnmapped:
       json.hex("address", event.address);

@@ -62,6 +62,26 @@ void append_context(std::string& out, const StoryEvent& event) {
   out += ')';
 }
 
+void append_context_end(std::string& out, const StoryEvent& event) {
+  if (event.contexts > 1) {
+    format::append_number(out, event.contexts);
+    out += " contexts closed";
+    return;
+  }
+  out += "context closed (group ";
+  format::append_hex(out, event.object);
+  out += ')';
+}
+
+void append_status(std::string& out, const StoryEvent& event) {
+  if (event.ret < 0)
+    format::append_errno(out, event.ret);
+  else if (!event.status_name.empty())
+    out += event.status_name;
+  else
+    format::append_hex(out, event.status);
+}
+
 void append_denial(std::string& out, const StoryEvent& event) {
   out += "denied: ";
   if (event.name.empty())
@@ -76,12 +96,7 @@ void append_denial(std::string& out, const StoryEvent& event) {
     format::append_hex(out, event.number);
   }
   out += ": ";
-  if (event.ret < 0)
-    format::append_errno(out, event.ret);
-  else if (!event.status_name.empty())
-    out += event.status_name;
-  else
-    format::append_hex(out, event.status);
+  append_status(out, event);
 }
 
 void append_state(std::string& out, const StoryEvent& event) {
@@ -145,15 +160,19 @@ void append_what(std::string& out, const StoryEvent& event) {
       append_context(out, event);
       break;
     case StoryKind::kContextClosed:
-      out += "context closed (group ";
-      format::append_hex(out, event.object);
-      out += ')';
+      append_context_end(out, event);
       break;
     case StoryKind::kMemoryAllocated:
       append_memory(out, event, '+');
       break;
     case StoryKind::kMemoryFreed:
       append_memory(out, event, '-');
+      break;
+    case StoryKind::kMemoryRefused:
+      out += event.host_memory ? "host memory " : "GPU memory ";
+      append_bytes(out, event.bytes);
+      out += " refused: ";
+      append_status(out, event);
       break;
     case StoryKind::kMemoryMapped:
       out += "mapped ";
@@ -210,6 +229,7 @@ std::string_view colour_of(StoryKind kind) {
   switch (kind) {
     case StoryKind::kDenied:
     case StoryKind::kOpenFailed:
+    case StoryKind::kMemoryRefused:
     case StoryKind::kForeignMemory:
     case StoryKind::kDebuggerAttached:
       return colour::kRed;

@@ -54,10 +54,10 @@ TEST(Hostile, RandomObjectTrees) {
       const test::Argument argument =
           test::Argument(48).u32(0, client).u32(4, parent).u32(8, object).u32(12, classes[random() % 10]);
       blob = test::escape_call(test::head_on(GPUWATCH_NODE_CTL), 43, argument, argument,
-                               {{GPUWATCH_CAP_NESTED0_OUT, test::Argument(128).u64(64, 4096).bytes()}});
+                               {{GPUWATCH_CAP_NESTED0_OUT, test::Argument(128).u64(64, 65536).bytes()}});
     }
     story.observe(decoder.decode(test::parsed(blob)), events);
-    for (const model::StoryEvent& event : events) ASSERT_LE(event.total_bytes, 4096U * 12 * 12);
+    for (const model::StoryEvent& event : events) ASSERT_LE(event.total_bytes, 65536U * 12 * 12);
     events.clear();
   }
 }

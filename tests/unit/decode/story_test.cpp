@@ -98,15 +98,25 @@ TEST_F(StoryTest, MemoryIsSummedAndFreed) {
   EXPECT_EQ(first[0].kind, StoryKind::kMemoryAllocated);
   EXPECT_EQ(first[0].gpu_device, 1);
   EXPECT_EQ(memory(11, 1 << 20)[0].total_bytes, 3U << 20);
-  const auto host = memory(12, 4096, 0x3E);
+  EXPECT_TRUE(memory(14, 4096, 0x3E).empty()) << "small memory is counted, not told";
+  const auto host = memory(12, 65536, 0x3E);
   ASSERT_EQ(host.size(), 1U);
   EXPECT_TRUE(host[0].host_memory);
-  EXPECT_EQ(host[0].total_bytes, 4096U);
+  EXPECT_EQ(host[0].total_bytes, 65536U + 4096U);
   EXPECT_TRUE(memory(13, 1 << 30, 0x50A0).empty()) << "a reservation of addresses is no memory";
   const auto freed = free_object(10);
   ASSERT_EQ(freed.size(), 1U);
   EXPECT_EQ(freed[0].kind, StoryKind::kMemoryFreed);
   EXPECT_EQ(freed[0].total_bytes, 1U << 20);
+}
+
+TEST_F(StoryTest, OutOfMemoryIsTold) {
+  start_client();
+  const auto events = alloc(2, 10, 0x40, Argument(128).u64(64, 1ULL << 40).bytes(), 0x51);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, StoryKind::kMemoryRefused);
+  EXPECT_EQ(events[0].bytes, 1ULL << 40);
+  EXPECT_EQ(events[0].status_name, "NV_ERR_NO_MEMORY");
 }
 
 TEST_F(StoryTest, ContextIsToldWhenItRuns) {
@@ -168,7 +178,7 @@ TEST_F(StoryTest, HandleMadeAgainWithoutItsEndCountsOnce) {
   EXPECT_EQ(memory(10, 2 << 20)[0].total_bytes, 2U << 20);
   // A device made again: its children are gone with it.
   alloc(kClient, 2, 0x80);
-  EXPECT_EQ(memory(11, 4096)[0].total_bytes, 4096U);
+  EXPECT_EQ(memory(11, 65536)[0].total_bytes, 65536U);
 }
 
 TEST_F(StoryTest, OnlyRefusalsAreDenials) {
@@ -229,7 +239,7 @@ TEST_F(StoryTest, StateIsBounded) {
     story.observe(decoder.decode(test::parsed(blob)), out);
   }
   start_client();
-  for (std::uint32_t i = 0; i < 1000; ++i) memory(100 + i, 4096);
+  for (std::uint32_t i = 0; i < 1000; ++i) memory(100 + i, 65536);
   EXPECT_GT(story.forgotten(), 1000U);
   const auto after = release(GPUWATCH_NODE_CTL, 255, 5);
   ASSERT_FALSE(after.empty());
