@@ -295,7 +295,7 @@ static struct miscdevice gw_misc = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "gpuwatch",
 	.fops = &gw_chardev_fops,
-	.mode = 0440,
+	.mode = 0660, /* a reader's position is a shared writable page */
 };
 
 int gw_chardev_init(void)

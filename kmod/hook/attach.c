@@ -14,6 +14,7 @@
 #include <linux/workqueue.h>
 
 #include "hook/hook.h"
+#include "record/clock.h"
 #include "record/consumer.h"
 #include "record/record.h"
 
@@ -75,6 +76,7 @@ int gw_hook_attach(bool pin)
 			err = -ENODEV;
 			goto out_unlock;
 		}
+		gw_clock_choose();
 		gw_attached = true;
 		err = gw_discover_start();
 		if (err) {

@@ -8,11 +8,11 @@
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/ktime.h>
 
 #include "compat/kretprobe.h"
 #include "hook/hook.h"
 #include "record/consumer.h"
+#include "record/clock.h"
 #include "record/record.h"
 
 /* Calls that may be inside the driver at once, for one function. */
@@ -26,7 +26,7 @@ static atomic64_t gw_kretprobe_missed_before = ATOMIC64_INIT(0);
  */
 struct gw_probed {
 	bool wanted;
-	u64 begin_ns;
+	u64 begin;
 	union {
 		struct gw_call call;
 		struct file *file;
@@ -70,7 +70,7 @@ static int gw_kretprobe_enter(struct kretprobe_instance *ri, struct pt_regs *reg
 		probed->wanted = false;
 		break;
 	}
-	probed->begin_ns = ktime_get_ns();
+	probed->begin = gw_clock_mark();
 	return 0;
 }
 
@@ -91,14 +91,14 @@ static int gw_kretprobe_leave(struct kretprobe_instance *ri, struct pt_regs *reg
 		gw_record_ioctl_exit(&probed->call, ret);
 		break;
 	case GPUWATCH_OP_OPEN:
-		gw_record_open(probed->file, probed->begin_ns, ret, GPUWATCH_F_PROBE);
+		gw_record_open(probed->file, probed->begin, ret, GPUWATCH_F_PROBE);
 		break;
 	case GPUWATCH_OP_MMAP:
 		range = gw_vma_range_of(probed->map.vma);
-		gw_record_mmap(&probed->map.id, &range, probed->begin_ns, ret, GPUWATCH_F_PROBE);
+		gw_record_mmap(&probed->map.id, &range, probed->begin, ret, GPUWATCH_F_PROBE);
 		break;
 	case GPUWATCH_OP_RELEASE:
-		gw_record_release(&probed->id, probed->begin_ns, GPUWATCH_F_PROBE);
+		gw_record_release(&probed->id, probed->begin, GPUWATCH_F_PROBE);
 		break;
 	}
 out_leave:

@@ -7,10 +7,11 @@
  * A wrapper may be asleep in the driver when the hooks are taken out; the
  * counts in gw_target.flow say when the last one is back.
  */
-#include <linux/ktime.h>
 
 #include "compat/mm.h"
+#include "compat/uninit.h"
 #include "hook/hook.h"
+#include "record/clock.h"
 #include "record/record.h"
 
 typedef long (*gw_ioctl_fn)(struct file *file, unsigned int cmd, unsigned long arg);
@@ -20,7 +21,7 @@ typedef int (*gw_inode_fn)(struct inode *inode, struct file *file);
 static __always_inline long gw_wrap_ioctl(struct gw_target *target, struct file *file,
 					  unsigned int cmd, unsigned long arg)
 {
-	struct gw_call call;
+	struct gw_call call GW_UNINIT;
 	long ret;
 
 	gw_target_enter(target);
@@ -42,7 +43,7 @@ static noinline int gw_wrap_mmap(struct gw_target *target, struct file *file,
 
 	gw_target_enter(target);
 	wanted = gw_record_file(file, &id);
-	begin = ktime_get_ns();
+	begin = gw_clock_mark();
 	ret = ((gw_mmap_fn)target->func)(file, vma);
 	if (wanted) {
 		range = gw_vma_range_of(vma);
@@ -62,7 +63,7 @@ static noinline int gw_wrap_release(struct gw_target *target, struct inode *inod
 
 	gw_target_enter(target);
 	wanted = gw_record_file(file, &id);
-	begin = ktime_get_ns();
+	begin = gw_clock_mark();
 	ret = ((gw_inode_fn)target->func)(inode, file);
 	if (wanted)
 		gw_record_release(&id, begin, 0);
@@ -74,7 +75,7 @@ static noinline int gw_wrap_release(struct gw_target *target, struct inode *inod
 static noinline int gw_wrap_open(struct gw_target *target, struct inode *inode,
 				 struct file *file)
 {
-	u64 begin = ktime_get_ns();
+	u64 begin = gw_clock_mark();
 	int ret;
 
 	gw_target_enter(target);
@@ -99,7 +100,7 @@ static noinline int gw_wrap_mmap_prepare(struct gw_target *target, struct vm_are
 
 	gw_target_enter(target);
 	wanted = desc->file && gw_record_file(desc->file, &id);
-	begin = ktime_get_ns();
+	begin = gw_clock_mark();
 	ret = ((gw_mmap_prepare_fn)target->func)(desc);
 	if (wanted) {
 		range = (struct gw_vma_range) { desc->start, desc->end, desc->pgoff,

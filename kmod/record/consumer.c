@@ -13,6 +13,7 @@
 #include "ring/ring.h"
 
 static DEFINE_MUTEX(gw_consumer_lock);
+static u64 gw_consumer_last;
 unsigned int gw_consumer_nr __read_mostly;
 LIST_HEAD(gw_consumers);
 u32 gw_consumer_wants[32] __read_mostly;
@@ -28,6 +29,7 @@ static struct gw_filter *gw_filter_alloc(const struct gpuwatch_filter *from)
 	filter->node_mask = from->node_mask ? from->node_mask : gw_all_nodes;
 	filter->class_mask = from->class_mask ? from->class_mask : ~0U;
 	filter->nr_pids = from->nr_pids;
+	filter->narrow = from->nr_pids || from->cgroup_fd >= 0;
 	memcpy(filter->pids, from->pids, sizeof(filter->pids));
 	if (from->cgroup_fd >= 0) {
 		struct cgroup *cgroup = cgroup_get_from_fd(from->cgroup_fd);
@@ -125,6 +127,7 @@ int gw_consumer_enable(struct gw_consumer *consumer)
 		err = -EUSERS;
 		goto out_unlock;
 	}
+	consumer->number = ++gw_consumer_last;
 	list_add_tail_rcu(&consumer->node, &gw_consumers);
 	consumer->enabled = true;
 	gw_consumer_nr++;

@@ -21,6 +21,7 @@ struct gw_ring_set;
 struct gw_filter {
 	u32 node_mask;
 	u32 class_mask;
+	bool narrow;			/* by cgroup or process */
 	u32 nr_pids;
 	struct cgroup *cgroup;		/* NULL: all */
 	u32 pids[GPUWATCH_FILTER_PIDS];
@@ -40,6 +41,7 @@ struct gw_seen_table {
 
 struct gw_consumer {
 	struct list_head node;
+	u64 number;			/* from 1, rising along the list */
 	struct gw_ring_set *set;
 	struct gw_filter __rcu *filter;	/* never NULL */
 	struct gw_seen_table __percpu *seen;

@@ -84,6 +84,9 @@ static bool gw_define_one(struct gw_ring *ring, struct gw_seen *seen, u64 key, u
 	if (!rec)
 		return false;
 	gw_emit_head(rec, subject, type, def->len, seq);
+	rec->file_id = 0;
+	rec->rdev = 0;
+	*(u32 *)&rec->node_kind = 0;
 	memcpy(rec + 1, def + 1, def->len - sizeof(*rec));
 	seen->key = key;
 	seen->pos = pos;
@@ -95,7 +98,7 @@ bool gw_define_emit(struct gw_consumer *consumer, struct gw_definitions *defs,
 {
 	struct gw_ring *ring = &consumer->set->rings[subject->cpu];
 	struct gw_seen *seen = gw_seen_task(consumer, subject->task_key);
-	const struct gw_filter *filter = rcu_dereference(consumer->filter);
+	const struct gw_filter *filter = rcu_dereference_sched(consumer->filter);
 	u64 key = gw_cgroup_key(subject);
 	bool wake = false;
 

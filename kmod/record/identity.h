@@ -22,15 +22,17 @@ static inline u64 gw_identity_task_key(void)
 
 /*
  * The caller's cgroup in cgroup2; where that is the root, as on hosts that
- * mount only v1, the one in the v1 memory hierarchy. Under rcu_read_lock().
+ * mount only v1, the one in the v1 memory hierarchy. The result lives as long
+ * as preemption is off or rcu_read_lock() is held.
  */
 static inline struct cgroup *gw_identity_cgroup(u16 *flags)
 {
-	struct cgroup *cgroup = task_dfl_cgroup(current);
+	struct css_set *set = rcu_dereference_check(current->cgroups, !preemptible());
+	struct cgroup *cgroup = set->dfl_cgrp;
 
 #ifdef CONFIG_MEMCG
 	if (unlikely(cgroup->level == 0)) {
-		struct cgroup *v1 = task_css(current, memory_cgrp_id)->cgroup;
+		struct cgroup *v1 = set->subsys[memory_cgrp_id]->cgroup;
 
 		if (v1->root != cgroup->root) {
 			*flags |= GPUWATCH_F_CGROUP_V1;

@@ -8,8 +8,10 @@
 #include <linux/rcupdate.h>
 #include <linux/ktime.h>
 
+#include "record/clock.h"
 #include "record/consumer.h"
 #include "record/emit.h"
+#include "record/node.h"
 #include "record/plan.h"
 #include "record/record.h"
 
@@ -46,18 +48,7 @@ static u32 gw_encoded_bytes(u32 cmd)
 	return _IOC_DIR(cmd) == _IOC_NONE ? 0 : _IOC_SIZE(cmd);
 }
 
-/* What the plan says for one call; a copy, since user copies may sleep. */
-struct gw_argument {
-	u64 ptr;
-	u32 want;
-	u32 in;
-	u32 out;
-	bool xfer;
-	bool has_nested;
-	struct gpuwatch_plan_nested nested[2];
-};
-
-static void gw_argument_find(struct gw_argument *to, u8 kind, u32 cmd, u32 encoded)
+static __always_inline void gw_argument_find(struct gw_argument *to, u8 kind, u32 cmd, u32 encoded)
 {
 	const struct gw_plan_step *step;
 	const struct gw_plan *plan;
@@ -65,8 +56,8 @@ static void gw_argument_find(struct gw_argument *to, u8 kind, u32 cmd, u32 encod
 	to->xfer = false;
 	to->has_nested = false;
 	to->want = encoded;
-	rcu_read_lock();
-	plan = rcu_dereference(gw_plan);
+	preempt_disable(); /* an RCU read section, and cheaper than its calls */
+	plan = rcu_dereference_sched(gw_plan);
 	step = gw_plan_find(plan, kind, cmd);
 	if (step) {
 		to->in = step->in_bytes;
@@ -82,7 +73,7 @@ static void gw_argument_find(struct gw_argument *to, u8 kind, u32 cmd, u32 encod
 		to->in = plan->default_bytes;
 		to->out = plan->default_bytes;
 	}
-	rcu_read_unlock();
+	preempt_enable();
 	to->in = min(to->in, to->want);
 	to->out = min(to->out, to->want);
 }
@@ -102,9 +93,10 @@ static u32 gw_stage_need(const struct gw_argument *arg)
 	return need;
 }
 
-/* The wrapper is {u32 cmd, u32 size, u64 ptr}; from here on @arg is the inner one. */
-static noinline void gw_unwrap_xfer(struct gw_call *call, struct gw_argument *arg)
+/* The wrapper is {u32 cmd, u32 size, u64 ptr}; from here on arg is the inner one. */
+static noinline void gw_unwrap_xfer(struct gw_call *call)
 {
+	struct gw_argument *arg = &call->arg;
 	struct {
 		u32 cmd;
 		u32 size;
@@ -113,10 +105,10 @@ static noinline void gw_unwrap_xfer(struct gw_call *call, struct gw_argument *ar
 	const u8 *bytes;
 
 	bytes = gw_stage_copy(&call->stage, GPUWATCH_CAP_XFER_IN, arg->ptr, sizeof(wrap),
-			      sizeof(wrap), call->nofault);
+			      sizeof(wrap));
 	if (bytes)
 		memcpy(&wrap, bytes, sizeof(wrap));
-	call->flags |= GPUWATCH_F_XFER;
+	call->source.flags |= GPUWATCH_F_XFER;
 	call->fixed.inner_cmd = wrap.cmd;
 	call->fixed.inner_size = wrap.size;
 	arg->ptr = wrap.ptr;
@@ -131,94 +123,97 @@ static noinline void gw_unwrap_xfer(struct gw_call *call, struct gw_argument *ar
 	}
 }
 
-static void gw_call_snapshot(struct gw_call *call, const struct gw_argument *arg)
+/* @bytes: the argument as it was copied, arg.in bytes of it. */
+static noinline void gw_nested_enter(struct gw_call *call, const u8 *bytes)
 {
 	static const u8 what[] = { GPUWATCH_CAP_NESTED0_IN, GPUWATCH_CAP_NESTED1_IN };
-	const u8 *bytes;
 	unsigned int i;
 
-	call->out_ptr = arg->ptr;
-	call->out_want = arg->want;
-	call->out_len = arg->out;
-	call->nested[0].len = 0;
-	call->nested[1].len = 0;
-	if (!arg->want)
-		return;
-	bytes = gw_stage_copy(&call->stage, GPUWATCH_CAP_ARG_IN, arg->ptr, arg->want, arg->in,
-			      call->nofault);
-	if (!bytes || !arg->has_nested)
-		return;
 	for (i = 0; i < 2; i++) {
+		const struct gpuwatch_plan_nested *plan = &call->arg.nested[i];
 		struct gw_nested *nested = &call->nested[i];
 
-		if (arg->nested[i].len_kind == GPUWATCH_LEN_NONE)
+		nested->len = 0;
+		if (!bytes || plan->len_kind == GPUWATCH_LEN_NONE)
 			continue;
-		gw_nested_find(nested, &arg->nested[i], bytes, arg->in);
-		if (nested->len && arg->nested[i].directions & 1)
+		gw_nested_find(nested, plan, bytes, call->arg.in);
+		if (nested->len && plan->directions & 1)
 			gw_stage_copy(&call->stage, what[i], nested->ptr, nested->want,
-				      nested->len, call->nofault);
+				      nested->len);
+	}
+}
+
+static noinline void gw_nested_exit(struct gw_call *call)
+{
+	static const u8 what[] = { GPUWATCH_CAP_NESTED0_OUT, GPUWATCH_CAP_NESTED1_OUT };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		const struct gw_nested *nested = &call->nested[i];
+
+		if (nested->len && nested->after)
+			gw_stage_copy(&call->stage, what[i], nested->ptr, nested->want,
+				      nested->len);
 	}
 }
 
 void gw_record_ioctl_enter(struct gw_call *call, struct file *file, unsigned int cmd,
 			   unsigned long argument, u16 flags, void *buf, u32 bytes)
 {
-	struct gw_argument arg;
+	struct gw_argument *arg = &call->arg;
+	const u8 *copy = NULL;
 
 	call->wanted = gw_record_file(file, &call->file) &&
 		       gw_consumer_wanted(GPUWATCH_REC_IOCTL, call->file.kind);
 	if (unlikely(!call->wanted))
 		return;
-	call->nofault = buf;
-	call->flags = flags;
-	if (in_compat_syscall())
-		call->flags |= GPUWATCH_F_COMPAT;
+	call->source.flags = flags;
+	if (unlikely(in_compat_syscall()))
+		call->source.flags |= GPUWATCH_F_COMPAT;
 	call->fixed.cmd = cmd;
 	call->fixed.inner_cmd = 0;
-	call->fixed.inner_size = 0;
 	call->fixed.arg = argument;
+	call->fixed.inner_size = 0;
 	call->fixed.pad = 0;
 
-	arg.ptr = argument;
-	gw_argument_find(&arg, call->file.kind, cmd, gw_encoded_bytes(cmd));
+	arg->ptr = argument;
+	gw_argument_find(arg, call->file.kind, cmd, gw_encoded_bytes(cmd));
 	if (unlikely(buf))
 		gw_stage_begin_in(&call->stage, buf, bytes);
 	else
-		gw_stage_begin(&call->stage, arg.xfer ? GW_STAGE_LARGE : gw_stage_need(&arg));
-	if (unlikely(arg.xfer))
-		gw_unwrap_xfer(call, &arg);
-	gw_call_snapshot(call, &arg);
-	call->begin_ns = ktime_get_ns();
+		gw_stage_begin(&call->stage, arg->xfer ? GW_STAGE_LARGE : gw_stage_need(arg));
+	if (unlikely(arg->xfer))
+		gw_unwrap_xfer(call);
+	if (likely(arg->want))
+		copy = gw_stage_copy(&call->stage, GPUWATCH_CAP_ARG_IN, arg->ptr, arg->want,
+				     arg->in);
+	if (arg->has_nested)
+		gw_nested_enter(call, copy);
+	call->source.begin = gw_clock_mark();
 }
 
 /* The second snapshot, and the record. */
 void gw_record_ioctl_exit(struct gw_call *call, long ret)
 {
-	static const u8 what[] = { GPUWATCH_CAP_NESTED0_OUT, GPUWATCH_CAP_NESTED1_OUT };
-	struct gw_source source;
-	unsigned int i;
+	struct gw_source *source = &call->source;
+	const struct gw_argument *arg = &call->arg;
 
 	if (unlikely(!call->wanted))
 		return;
-	if (call->out_len)
-		gw_stage_copy(&call->stage, GPUWATCH_CAP_ARG_OUT, call->out_ptr, call->out_want,
-			      call->out_len, call->nofault);
-	for (i = 0; i < 2; i++)
-		if (unlikely(call->nested[i].len && call->nested[i].after))
-			gw_stage_copy(&call->stage, what[i], call->nested[i].ptr,
-				      call->nested[i].want, call->nested[i].len, call->nofault);
+	if (likely(arg->out))
+		gw_stage_copy(&call->stage, GPUWATCH_CAP_ARG_OUT, arg->ptr, arg->want, arg->out);
+	if (arg->has_nested)
+		gw_nested_exit(call);
 	call->fixed.ret = ret;
 	call->fixed.nr_captures = call->stage.nr;
 
-	source.type = GPUWATCH_REC_IOCTL;
-	source.flags = call->flags;
-	source.file = &call->file;
-	source.fixed = &call->fixed;
-	source.fixed_bytes = sizeof(call->fixed);
-	source.data = call->stage.buf;
-	source.data_bytes = call->stage.used;
-	source.duration_ns = &call->fixed.duration_ns;
-	source.begin_ns = call->begin_ns;
-	gw_emit(&source);
+	source->type = GPUWATCH_REC_IOCTL;
+	source->file = &call->file;
+	source->fixed = &call->fixed;
+	source->fixed_bytes = sizeof(call->fixed);
+	source->data = call->stage.buf;
+	source->data_bytes = call->stage.used;
+	source->duration_ns = &call->fixed.duration_ns;
+	gw_emit(source);
 	gw_stage_end(&call->stage);
 }

@@ -12,35 +12,21 @@
 
 #include "record/node.h"
 
-#define GW_MAJORS		512	/* CHRDEV_MAJOR_MAX */
 #define GW_NVIDIA_MAJOR		195
-#define GW_CTL_MINOR		255
-#define GW_MODESET_MINOR	254
 
-enum gw_family {
-	GW_FAMILY_NONE,
-	GW_FAMILY_FRONTEND,	/* nvidiactl, nvidiaN, nvidia-modeset by minor */
-	GW_FAMILY_UVM,		/* nvidia-uvm, nvidia-uvm-tools by minor */
-	GW_FAMILY_CAPS,
-	GW_FAMILY_IMEX,
-	GW_FAMILY_NVSWITCH,
-	GW_FAMILY_NVLINK,
-	GW_FAMILY_OTHER,
-};
-
-static u8 gw_majors[GW_MAJORS] __read_mostly;
+u8 gw_majors[GW_MAJORS] __read_mostly;
 
 /* Longer names first: the first prefix that fits decides. */
 static const struct {
 	const char *prefix;
 	u8 family;
 } gw_major_names[] = {
-	{ "nvidia-caps-imex-channels", GW_FAMILY_IMEX },
-	{ "nvidia-caps", GW_FAMILY_CAPS },
+	{ "nvidia-caps-imex-channels", GW_FAMILY_OF(GPUWATCH_NODE_IMEX) },
+	{ "nvidia-caps", GW_FAMILY_OF(GPUWATCH_NODE_CAPS) },
 	{ "nvidia-frontend", GW_FAMILY_FRONTEND },
 	{ "nvidia-modeset", GW_FAMILY_FRONTEND },
-	{ "nvidia-nvswitch", GW_FAMILY_NVSWITCH },
-	{ "nvidia-nvlink", GW_FAMILY_NVLINK },
+	{ "nvidia-nvswitch", GW_FAMILY_OF(GPUWATCH_NODE_NVSWITCH) },
+	{ "nvidia-nvlink", GW_FAMILY_OF(GPUWATCH_NODE_NVLINK) },
 	{ "nvidia-uvm", GW_FAMILY_UVM },
 	{ "nvidia", GW_FAMILY_FRONTEND },
 };
@@ -119,36 +105,6 @@ void gw_node_refresh(void)
 	destroy_work_on_stack(&work);
 }
 
-u8 gw_node_kind(dev_t dev)
-{
-	unsigned int major = MAJOR(dev), minor = MINOR(dev);
-
-	if (unlikely(major >= GW_MAJORS))
-		return GW_NODE_NONE;
-	switch (READ_ONCE(gw_majors[major])) {
-	case GW_FAMILY_NONE:
-		return GW_NODE_NONE;
-	case GW_FAMILY_FRONTEND:
-		if (minor == GW_CTL_MINOR)
-			return GPUWATCH_NODE_CTL;
-		if (minor == GW_MODESET_MINOR)
-			return GPUWATCH_NODE_MODESET;
-		return GPUWATCH_NODE_GPU;
-	case GW_FAMILY_UVM:
-		return minor == 0 ? GPUWATCH_NODE_UVM : GPUWATCH_NODE_UVM_TOOLS;
-	case GW_FAMILY_CAPS:
-		return GPUWATCH_NODE_CAPS;
-	case GW_FAMILY_IMEX:
-		return GPUWATCH_NODE_IMEX;
-	case GW_FAMILY_NVSWITCH:
-		return GPUWATCH_NODE_NVSWITCH;
-	case GW_FAMILY_NVLINK:
-		return GPUWATCH_NODE_NVLINK;
-	default:
-		return GPUWATCH_NODE_OTHER;
-	}
-}
-
 bool gw_node_is_driver(const char *name)
 {
 	/* nvidia, nvidia_uvm, nvidia_modeset, ...: '-' is '_' in module names */
@@ -164,6 +120,6 @@ u8 gw_node_learn(dev_t dev, const char *owner)
 	if (!strcmp(owner, "nvidia_uvm"))
 		WRITE_ONCE(gw_majors[MAJOR(dev)], GW_FAMILY_UVM);
 	else if (gw_node_is_driver(owner))
-		WRITE_ONCE(gw_majors[MAJOR(dev)], GW_FAMILY_OTHER);
+		WRITE_ONCE(gw_majors[MAJOR(dev)], GW_FAMILY_OF(GPUWATCH_NODE_OTHER));
 	return gw_node_kind(dev);
 }

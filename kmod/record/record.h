@@ -16,6 +16,7 @@
 #include <linux/types.h>
 #include <linux/gpuwatch.h>
 
+#include "record/node.h"
 #include "record/stage.h"
 
 /* A file of an NVIDIA node, as the record's header wants it. */
@@ -25,6 +26,19 @@ struct gw_file_id {
 	u8 kind;
 };
 
+/* A record without its header. */
+struct gw_source {
+	u16 type;
+	u16 flags;			/* GPUWATCH_F_* */
+	u32 fixed_bytes;		/* multiple of 8 */
+	u32 data_bytes;			/* multiple of 8 */
+	const struct gw_file_id *file;	/* NULL for records without a file */
+	void *fixed;
+	const void *data;
+	u64 *duration_ns;		/* inside fixed, or NULL */
+	u64 begin;			/* gw_clock_mark() */
+};
+
 struct gw_nested {
 	u64 ptr;
 	u32 want;
@@ -32,19 +46,30 @@ struct gw_nested {
 	bool after;
 };
 
-/* State of one ioctl between entry and exit; lives on the caller's stack. */
+/* What the plan says for one call; a copy, since user copies may sleep. */
+struct gw_argument {
+	u64 ptr;
+	u32 want;
+	u32 in;
+	u32 out;
+	bool xfer;
+	bool has_nested;
+	struct gpuwatch_plan_nested nested[2];
+};
+
+/*
+ * State of one ioctl between entry and exit, on the caller's stack and filled
+ * as far as the call needs it. All of the traced path's variables whose address
+ * is taken are in here: the compiler guards and clears others.
+ */
 struct gw_call {
-	struct gw_file_id file;
 	bool wanted;		/* false: nobody wants it, exit does nothing */
-	bool nofault;		/* user memory must not be faulted in */
-	u16 flags;		/* GPUWATCH_F_* */
-	u64 begin_ns;
-	u64 out_ptr;		/* argument bytes to copy after the call */
-	u32 out_want;
-	u32 out_len;
+	struct gw_file_id file;
+	struct gw_source source;
+	struct gw_argument arg;
 	struct gpuwatch_rec_ioctl fixed;
 	struct gw_nested nested[2];
-	struct gw_stage stage;	/* last: its tail stays untouched when unused */
+	struct gw_stage stage;
 };
 
 /*
@@ -64,13 +89,26 @@ static inline struct gw_vma_range gw_vma_range_of(const struct vm_area_struct *v
 	return (struct gw_vma_range) { vma->vm_start, vma->vm_end, vma->vm_pgoff, vma->vm_flags };
 }
 
-void gw_record_open(struct file *file, u64 begin_ns, int ret, u16 flags);
+void gw_record_open(struct file *file, u64 begin, int ret, u16 flags);
 void gw_record_mmap(const struct gw_file_id *file, const struct gw_vma_range *range,
-		    u64 begin_ns, int ret, u16 flags);
-void gw_record_release(const struct gw_file_id *file, u64 begin_ns, u16 flags);
+		    u64 begin, int ret, u16 flags);
+void gw_record_release(const struct gw_file_id *file, u64 begin, u16 flags);
 void gw_record_state(enum gpuwatch_state event, u32 value, int error, const char *name);
 
-bool gw_record_file(struct file *file, struct gw_file_id *id);
+
+extern u64 gw_file_key[2];
+
+/* Fills @id; false when the file is not one of an NVIDIA node. */
+static __always_inline bool gw_record_file(struct file *file, struct gw_file_id *id)
+{
+	dev_t dev = file_inode(file)->i_rdev;
+
+	id->kind = gw_node_kind(dev);
+	id->rdev = dev; /* MINORBITS is 20: what the record wants */
+	/* Tells files apart without telling where they lie in kernel memory. */
+	id->file_id = ((u64)(unsigned long)file ^ gw_file_key[0]) * gw_file_key[1];
+	return id->kind != GW_NODE_NONE;
+}
 
 int gw_record_init(void);
 void gw_record_exit(void);

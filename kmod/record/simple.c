@@ -7,7 +7,6 @@
 #include <linux/mman.h>
 #include <linux/random.h>
 #include <linux/string.h>
-#include <linux/ktime.h>
 
 #include "record/consumer.h"
 #include "record/emit.h"
@@ -15,7 +14,7 @@
 #include "record/plan.h"
 #include "record/record.h"
 
-static u64 gw_file_key[2] __read_mostly;
+u64 gw_file_key[2] __read_mostly;
 
 int gw_record_init(void)
 {
@@ -38,19 +37,7 @@ void gw_record_exit(void)
 	gw_stage_exit();
 }
 
-/* Fills @id; false when the file is not one of an NVIDIA node. */
-bool gw_record_file(struct file *file, struct gw_file_id *id)
-{
-	dev_t dev = file_inode(file)->i_rdev;
-
-	id->kind = gw_node_kind(dev);
-	id->rdev = MAJOR(dev) << 20 | MINOR(dev);
-	/* Tells files apart without telling where they lie in kernel memory. */
-	id->file_id = ((u64)(unsigned long)file ^ gw_file_key[0]) * gw_file_key[1];
-	return id->kind != GW_NODE_NONE;
-}
-
-void gw_record_open(struct file *file, u64 begin_ns, int ret, u16 flags)
+void gw_record_open(struct file *file, u64 begin, int ret, u16 flags)
 {
 	struct gpuwatch_rec_open open = { .ret = ret, .f_flags = file->f_flags };
 	struct gw_file_id id;
@@ -61,7 +48,7 @@ void gw_record_open(struct file *file, u64 begin_ns, int ret, u16 flags)
 		.fixed = &open,
 		.fixed_bytes = sizeof(open),
 		.duration_ns = &open.duration_ns,
-		.begin_ns = begin_ns,
+		.begin = begin,
 	};
 
 	if (gw_record_file(file, &id) && gw_consumer_wanted(source.type, id.kind))
@@ -69,7 +56,7 @@ void gw_record_open(struct file *file, u64 begin_ns, int ret, u16 flags)
 }
 
 void gw_record_mmap(const struct gw_file_id *file, const struct gw_vma_range *range,
-		    u64 begin_ns, int ret, u16 flags)
+		    u64 begin, int ret, u16 flags)
 {
 	struct gpuwatch_rec_mmap map = {
 		.ret = ret,
@@ -79,7 +66,7 @@ void gw_record_mmap(const struct gw_file_id *file, const struct gw_vma_range *ra
 		.prot = (range->vm_flags & VM_READ ? PROT_READ : 0) |
 			(range->vm_flags & VM_WRITE ? PROT_WRITE : 0) |
 			(range->vm_flags & VM_EXEC ? PROT_EXEC : 0),
-		.shared = !!(range->vm_flags & VM_SHARED),
+		.shared = !!(range->vm_flags & VM_MAYSHARE),
 	};
 	struct gw_source source = {
 		.type = GPUWATCH_REC_MMAP,
@@ -88,14 +75,14 @@ void gw_record_mmap(const struct gw_file_id *file, const struct gw_vma_range *ra
 		.fixed = &map,
 		.fixed_bytes = sizeof(map),
 		.duration_ns = &map.duration_ns,
-		.begin_ns = begin_ns,
+		.begin = begin,
 	};
 
 	if (gw_consumer_wanted(source.type, file->kind))
 		gw_emit(&source);
 }
 
-void gw_record_release(const struct gw_file_id *file, u64 begin_ns, u16 flags)
+void gw_record_release(const struct gw_file_id *file, u64 begin, u16 flags)
 {
 	struct gpuwatch_rec_release release = {};
 	struct gw_source source = {
@@ -105,7 +92,7 @@ void gw_record_release(const struct gw_file_id *file, u64 begin_ns, u16 flags)
 		.fixed = &release,
 		.fixed_bytes = sizeof(release),
 		.duration_ns = &release.duration_ns,
-		.begin_ns = begin_ns,
+		.begin = begin,
 	};
 
 	if (gw_consumer_wanted(source.type, file->kind))

@@ -9,10 +9,12 @@
 
 #include <linux/compiler.h>
 #include <linux/types.h>
+#include <linux/uaccess.h>
 #include <linux/gpuwatch.h>
 
 #define GW_STAGE_SMALL	384		/* bytes on the stack */
 #define GW_STAGE_LARGE	(48 * 1024)	/* bytes of a pool buffer */
+#define GW_STAGE_INLINE	128		/* bytes copied by plain moves, without a call */
 
 struct gw_stage {
 	u8 *buf;
@@ -20,6 +22,7 @@ struct gw_stage {
 	u32 room;
 	u16 nr;
 	bool pooled;
+	bool nofault;		/* user memory must not be faulted in */
 	u8 small[GW_STAGE_SMALL] __aligned(8);
 };
 
@@ -31,17 +34,95 @@ u64 gw_stage_exhausted(void);
 void *gw_stage_pool_get(void);
 void gw_stage_pool_put(void *buf);
 
+/* Takes a pool buffer when there is one. */
+void gw_stage_enlarge(struct gw_stage *stage);
+
 /* Makes @stage ready for @want bytes of captures, heads included. */
-void gw_stage_begin(struct gw_stage *stage, u32 want);
-/* The same in memory of the caller's own, which outlives the stage. */
-void gw_stage_begin_in(struct gw_stage *stage, void *buf, u32 bytes);
-void gw_stage_end(struct gw_stage *stage);
+static __always_inline void gw_stage_begin(struct gw_stage *stage, u32 want)
+{
+	stage->buf = stage->small;
+	stage->room = sizeof(stage->small);
+	stage->used = 0;
+	stage->nr = 0;
+	stage->pooled = false;
+	stage->nofault = false;
+	if (unlikely(want > sizeof(stage->small)))
+		gw_stage_enlarge(stage);
+}
+
+/* The same in memory of the caller's own, for a context that may not sleep. */
+static inline void gw_stage_begin_in(struct gw_stage *stage, void *buf, u32 bytes)
+{
+	gw_stage_begin(stage, 0);
+	stage->buf = buf;
+	stage->room = bytes;
+	stage->nofault = true;
+}
+
+static __always_inline void gw_stage_end(struct gw_stage *stage)
+{
+	if (unlikely(stage->pooled))
+		gw_stage_pool_put(stage->buf);
+}
+
+/* By words: copy_from_user() of so few bytes spends most of its time on the way. */
+static __always_inline bool gw_stage_copy_words(u8 *to, const u8 __user *from, u32 len)
+{
+	if (!user_access_begin(from, len))
+		return false;
+	for (; len >= 32; len -= 32, to += 32, from += 32) {
+		unsafe_get_user(((u64 *)to)[0], (const u64 __user *)from, fault);
+		unsafe_get_user(((u64 *)to)[1], (const u64 __user *)from + 1, fault);
+		unsafe_get_user(((u64 *)to)[2], (const u64 __user *)from + 2, fault);
+		unsafe_get_user(((u64 *)to)[3], (const u64 __user *)from + 3, fault);
+	}
+	for (; len >= 8; len -= 8, to += 8, from += 8)
+		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
+	for (; len; len--)
+		unsafe_get_user(*to++, from++, fault);
+	user_access_end();
+	return true;
+fault:
+	user_access_end();
+	return false;
+}
+
+/* Every way but the straight one of gw_stage_copy(). */
+const u8 *gw_stage_copy_slow(struct gw_stage *stage, struct gpuwatch_capture *head, u64 ptr);
 
 /*
  * Adds a capture of @len bytes at user address @ptr. Returns the bytes staged,
  * or NULL when they could not be read; the capture then says why.
  */
-const u8 *gw_stage_copy(struct gw_stage *stage, enum gpuwatch_capture_what what,
-			u64 ptr, u32 want, u32 len, bool nofault);
+static __always_inline const u8 *gw_stage_copy(struct gw_stage *stage,
+					       enum gpuwatch_capture_what what, u64 ptr,
+					       u32 want, u32 len)
+{
+	struct gpuwatch_capture *head = (void *)(stage->buf + stage->used);
+	u8 *bytes = (u8 *)(head + 1);
+	u32 padded = ALIGN(len, 8);
+
+	/* Only without a pool buffer; gw_stage_pool_get() has counted it. */
+	if (unlikely(stage->room - stage->used < sizeof(*head)))
+		return NULL;
+	*head = (struct gpuwatch_capture) {
+		.what = what,
+		.flags = len < want ? GPUWATCH_CAPF_CAPPED : 0,
+		.want = want,
+		.len = len,
+	};
+	stage->used += sizeof(*head);
+	stage->nr++;
+	if (unlikely(stage->nofault || padded != len || len > GW_STAGE_INLINE ||
+		     len > stage->room - stage->used))
+		return gw_stage_copy_slow(stage, head, ptr);
+	if (unlikely(!gw_stage_copy_words(bytes, u64_to_user_ptr(ptr), len))) {
+		head->flags |= GPUWATCH_CAPF_FAULT;
+		head->len = 0;
+		return NULL;
+	}
+	stage->used += len;
+	return bytes;
+}
 
 #endif

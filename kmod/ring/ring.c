@@ -89,7 +89,9 @@ struct gw_ring_set *gw_ring_set_alloc(const struct gpuwatch_setup *setup)
 		if (err)
 			goto err_free_set;
 		ring->watermark = max(setup->watermark_bytes, 1U);
+		ring->wake_at = ring->watermark;
 		ring->overwrite = setup->mode == GPUWATCH_MODE_OVERWRITE;
+		ring->limit = ring->overwrite ? 0 : ring->mask + 1;
 	}
 
 	*set->meta = (struct gpuwatch_meta) {
@@ -120,7 +122,7 @@ void gw_ring_set_free(struct gw_ring_set *set)
 	kvfree(set);
 }
 
-void gw_ring_lose(struct gw_ring *ring, enum gpuwatch_loss reason)
+static void gw_ring_lose(struct gw_ring *ring, enum gpuwatch_loss reason)
 {
 	ring->prod->next_seq++;
 	ring->prod->lost[reason]++;
@@ -143,45 +145,30 @@ static void gw_ring_overwrite(struct gw_ring *ring, u32 len)
 	smp_wmb(); /* pairs with smp_rmb() of readers: void before replaced */
 }
 
-void *gw_ring_reserve(struct gw_ring *ring, u32 len, u64 *seq)
+bool gw_ring_make_room(struct gw_ring *ring, u32 len)
 {
-	struct gpuwatch_ring_producer *prod = ring->prod;
-
-	if (unlikely(len > ring->mask + 1)) {
+	if (len > ring->mask + 1) {
 		gw_ring_lose(ring, GPUWATCH_LOSS_TOO_BIG);
-		return NULL;
+		return false;
 	}
-	if (unlikely(ring->overwrite)) {
-		gw_ring_overwrite(ring, len);
-	} else {
-		/* pairs with the reader's release: its reads are done */
-		u64 used = prod->head - smp_load_acquire(&ring->cons->tail);
-
-		/* A tail ahead of head, or far behind, makes `used` huge. */
-		if (unlikely(used > ring->mask + 1 - len)) {
-			gw_ring_lose(ring, GPUWATCH_LOSS_RING_FULL);
-			return NULL;
-		}
+	if (!ring->overwrite) {
+		gw_ring_lose(ring, GPUWATCH_LOSS_RING_FULL);
+		return false;
 	}
-	*seq = prod->next_seq++;
-	return ring->data + (prod->head & ring->mask);
+	gw_ring_overwrite(ring, len);
+	return true;
 }
 
-bool gw_ring_commit(struct gw_ring *ring, u32 len)
+bool gw_ring_wanted_wake(struct gw_ring *ring, u64 head)
 {
-	struct gpuwatch_ring_producer *prod = ring->prod;
-	u64 head = prod->head + len;
-	u64 from = READ_ONCE(ring->cons->tail);
+	u64 tail = READ_ONCE(ring->cons->tail);
 
-	prod->records++;
-	smp_store_release(&prod->head, head); /* pairs with readers' acquire */
-
-	/* One wake-up per watermark of new bytes, not one per record. */
-	if (from < ring->woken_at)
-		from = ring->woken_at;
-	if (likely((s64)(head - from) < (s64)ring->watermark))
+	/* The reader came by on its own: count from where it is. */
+	if (tail <= head && head - tail < ring->watermark) {
+		ring->wake_at = tail + ring->watermark;
 		return false;
-	ring->woken_at = head;
+	}
+	ring->wake_at = head + ring->watermark;
 	ring->wakeups++;
 	return true;
 }

@@ -10,7 +10,6 @@
 #ifndef GW_RING_H
 #define GW_RING_H
 
-#include <linux/cache.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 #include <linux/wait.h>
@@ -31,7 +30,8 @@ struct gw_ring {
 	struct gpuwatch_ring_consumer *cons;	/* page of its own */
 	u8 *data;				/* seen twice in a row */
 	u64 mask;				/* ring_bytes - 1 */
-	u64 woken_at;				/* head when a reader was last woken */
+	u64 limit;				/* bytes that may be in use; 0: overwrite */
+	u64 wake_at;				/* head from which a wake-up may be due */
 	u64 wakeups;
 	u64 read_pos;				/* read() in overwrite mode is here */
 	u32 watermark;
@@ -53,19 +53,49 @@ struct gw_ring_set {
 struct gw_ring_set *gw_ring_set_alloc(const struct gpuwatch_setup *setup);
 void gw_ring_set_free(struct gw_ring_set *set);
 
+/* False: no room even so, and the loss is counted. */
+bool gw_ring_make_room(struct gw_ring *ring, u32 len);
+
 /*
  * Room for @len bytes (a multiple of 8) in @ring, or NULL when they are lost,
  * which is counted. Preemption must be off until gw_ring_commit(). @seq gets
  * the record's number.
  */
-void *gw_ring_reserve(struct gw_ring *ring, u32 len, u64 *seq);
+static __always_inline void *gw_ring_reserve(struct gw_ring *ring, u32 len, u64 *seq)
+{
+	struct gpuwatch_ring_producer *prod = ring->prod;
+	u64 head = prod->head;
+	/* pairs with the reader's release: its reads are done */
+	u64 used = head - smp_load_acquire(&ring->cons->tail);
 
-/* True when a reader ought to be woken, by gw_ring_wake() with preemption on. */
-bool gw_ring_commit(struct gw_ring *ring, u32 len);
+	/* A tail ahead of head, or far behind, makes `used` huge. */
+	if (unlikely(used + len > ring->limit || used > ring->limit) &&
+	    !gw_ring_make_room(ring, len))
+		return NULL;
+	*seq = prod->next_seq++;
+	return ring->data + (head & ring->mask);
+}
+
+/* At wake_at: is one due, given where the reader is by now? */
+bool gw_ring_wanted_wake(struct gw_ring *ring, u64 head);
+
+/*
+ * True when a reader ought to be woken, by gw_ring_wake() with preemption on:
+ * once per watermark of new bytes, not once per record.
+ */
+static __always_inline bool gw_ring_commit(struct gw_ring *ring, u32 len)
+{
+	struct gpuwatch_ring_producer *prod = ring->prod;
+	u64 head = prod->head + len;
+
+	prod->records++;
+	smp_store_release(&prod->head, head); /* pairs with readers' acquire */
+	if (likely(head < ring->wake_at))
+		return false;
+	return gw_ring_wanted_wake(ring, head);
+}
+
 void gw_ring_wake(struct gw_ring_set *set);
-
-/* Counts a record that never was reserved. Preemption must be off. */
-void gw_ring_lose(struct gw_ring *ring, enum gpuwatch_loss reason);
 
 bool gw_ring_readable(struct gw_ring_set *set);
 void gw_ring_stats(struct gw_ring_set *set, struct gpuwatch_stats *stats);

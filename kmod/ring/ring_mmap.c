@@ -37,7 +37,7 @@ int gw_ring_mmap(struct gw_ring_set *set, struct vm_area_struct *vma)
 
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	if (!(vma->vm_flags & VM_SHARED))
+	if (!(vma->vm_flags & VM_MAYSHARE)) /* VM_SHARED goes with a read-only file */
 		return -EINVAL;
 	if (first + pages < first || !gw_ring_page(set, first + pages - 1))
 		return -EINVAL;
