@@ -119,14 +119,15 @@ static bool copy_by_pipe(void *to, uint64_t from, uint32_t len) {
   return ok;
 }
 
+static uint8_t vm_readv_refused;
+
 static bool copy_user(void *to, uint64_t from, uint32_t len) {
-  static uint8_t refused;
   struct iovec local = {to, len}, remote = {(void *)(uintptr_t)from, len};
-  if (!__atomic_load_n(&refused, __ATOMIC_RELAXED)) {
+  if (!__atomic_load_n(&vm_readv_refused, __ATOMIC_RELAXED)) {
     long got = GW_SYS_6(SYS_process_vm_readv, GW_SYS_0(SYS_getpid), &local, 1, &remote, 1, 0);
     if (got == (long)len) return true;
     if (got != -ENOSYS && got != -EPERM) return false;
-    __atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&vm_readv_refused, 1, __ATOMIC_RELAXED);
   }
   return copy_by_pipe(to, from, len);
 }
@@ -151,6 +152,39 @@ static void capture(struct gw_ioctl_call *call, uint16_t what, const void *copy,
   memset((char *)(head + 1) + len, 0, padded - len);
   call->used += (uint32_t)sizeof *head + padded;
   call->io->nr_captures++;
+}
+
+struct wanted {
+  uint16_t what;
+  uint64_t from;
+  uint32_t want, len;
+};
+
+// Several captures by one system call, which costs most of a copy. False, and
+// nothing written, when not all bytes can be read: then each is tried alone.
+static bool capture_together(struct gw_ioctl_call *call, const struct wanted *list, int n) {
+  struct iovec local[3], remote[3];
+  uint32_t at = call->used;
+  long total = 0;
+  if (__atomic_load_n(&vm_readv_refused, __ATOMIC_RELAXED)) return false;
+  for (int i = 0; i < n; i++) {
+    local[i] = (struct iovec){(char *)call->rec + at + sizeof(struct gpuwatch_capture), list[i].len};
+    remote[i] = (struct iovec){(void *)(uintptr_t)list[i].from, list[i].len};
+    at += room(list[i].len);
+    total += list[i].len;
+  }
+  if (GW_SYS_6(SYS_process_vm_readv, GW_SYS_0(SYS_getpid), local, n, remote, n, 0) != total) return false;
+  for (int i = 0; i < n; i++) {
+    struct gpuwatch_capture *head = (struct gpuwatch_capture *)((char *)call->rec + call->used);
+    *head = (struct gpuwatch_capture){.what = list[i].what,
+                                      .flags = list[i].want > list[i].len ? GPUWATCH_CAPF_CAPPED : 0,
+                                      .want = list[i].want,
+                                      .len = list[i].len};
+    memset((char *)(head + 1) + list[i].len, 0, room(list[i].len) - sizeof *head - list[i].len);
+    call->used += room(list[i].len);
+    call->io->nr_captures++;
+  }
+  return true;
 }
 
 static uint32_t u32_at(const unsigned char *bytes, uint32_t len, uint32_t offset, bool *ok) {
@@ -254,10 +288,14 @@ void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd,
 
 void gw_ioctl_end(struct gw_ioctl_call *call, int64_t ret, uint64_t begin_ns, uint64_t end_ns) {
   if (!call->entry) return;
-  if (call->arg_out) capture(call, GPUWATCH_CAP_ARG_OUT, NULL, call->arg, call->want[0], call->arg_out);
+  struct wanted after[3];
+  int n = 0;
+  if (call->arg_out) after[n++] = (struct wanted){GPUWATCH_CAP_ARG_OUT, call->arg, call->want[0], call->arg_out};
   for (int i = 0; i < 2; i++)
     if (call->nested_dirs[i] & kAfter)
-      capture(call, (uint16_t)(GPUWATCH_CAP_NESTED0_OUT + 2 * i), NULL, call->nested[i], call->want[i + 1], call->len[i + 1]);
+      after[n++] = (struct wanted){(uint16_t)(GPUWATCH_CAP_NESTED0_OUT + 2 * i), call->nested[i], call->want[i + 1], call->len[i + 1]};
+  if (n < 2 || !capture_together(call, after, n))
+    for (int i = 0; i < n; i++) capture(call, after[i].what, NULL, after[i].from, after[i].want, after[i].len);
   uint16_t flags = call->rec->flags;
   gw_fill_head(call->proc, call->rec, GPUWATCH_REC_IOCTL, call->used, end_ns);
   call->rec->flags |= flags;
