@@ -59,7 +59,8 @@ struct CaptureSpec {
   std::string bytes;
 };
 
-inline Blob ioctl_record(gpuwatch_rec head, std::uint32_t cmd, std::int64_t ret, const std::vector<CaptureSpec>& captures = {}) {
+inline Blob ioctl_record(gpuwatch_rec head, std::uint32_t cmd, std::int64_t ret,
+                         const std::vector<CaptureSpec>& captures = {}) {
   Blob payload;
   gpuwatch_rec_ioctl fixed{};
   fixed.cmd = cmd;

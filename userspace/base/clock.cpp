@@ -31,10 +31,18 @@ std::int64_t offset_to(clockid_t clock) {
 
 }  // namespace
 
-std::uint64_t monotonic_ns() { return now_ns(CLOCK_MONOTONIC); }
-std::uint64_t boottime_ns() { return now_ns(CLOCK_BOOTTIME); }
-std::uint64_t realtime_ns() { return now_ns(CLOCK_REALTIME); }
+std::uint64_t monotonic_ns() {
+  return now_ns(CLOCK_MONOTONIC);
+}
+std::uint64_t boottime_ns() {
+  return now_ns(CLOCK_BOOTTIME);
+}
+std::uint64_t realtime_ns() {
+  return now_ns(CLOCK_REALTIME);
+}
 
-ClockOffsets measure_clock_offsets() { return {offset_to(CLOCK_REALTIME), offset_to(CLOCK_BOOTTIME)}; }
+ClockOffsets measure_clock_offsets() {
+  return {offset_to(CLOCK_REALTIME), offset_to(CLOCK_BOOTTIME)};
+}
 
 }  // namespace gpuwatch::base

@@ -22,8 +22,7 @@ constexpr Tables make_tables() {
     tables[0][b] = crc;
   }
   for (std::size_t k = 1; k < 8; ++k)
-    for (std::size_t b = 0; b < 256; ++b)
-      tables[k][b] = (tables[k - 1][b] >> 8) ^ tables[0][tables[k - 1][b] & 0xff];
+    for (std::size_t b = 0; b < 256; ++b) tables[k][b] = (tables[k - 1][b] >> 8) ^ tables[0][tables[k - 1][b] & 0xff];
   return tables;
 }
 
@@ -42,8 +41,7 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed) {
     crc = 0;
     for (std::size_t k = 0; k < 8; ++k) crc ^= kTables[7 - k][(word >> (8 * k)) & 0xff];
   }
-  for (; at < bytes.size(); ++at)
-    crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<std::uint32_t>(bytes[at])) & 0xff];
+  for (; at < bytes.size(); ++at) crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<std::uint32_t>(bytes[at])) & 0xff];
   return ~crc;
 }
 

@@ -16,7 +16,10 @@ CodePoint decode(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return {lead, 1};
-  const std::size_t n = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0;
+  const std::size_t n = lead >= 0xf0 && lead < 0xf5   ? 4
+                        : lead >= 0xe0 && lead < 0xf0 ? 3
+                        : lead >= 0xc2 && lead < 0xe0 ? 2
+                                                      : 0;
   if (n == 0 || text.size() < n) return {0, 0};
   std::uint32_t value = lead & (0xff >> (n + 1));
   for (std::size_t i = 1; i < n; ++i) {

@@ -18,7 +18,9 @@ Status write_all(int fd, std::span<const std::byte> bytes) {
   return {};
 }
 
-Status write_all(int fd, std::string_view text) { return write_all(fd, std::as_bytes(std::span(text))); }
+Status write_all(int fd, std::string_view text) {
+  return write_all(fd, std::as_bytes(std::span(text)));
+}
 
 Result<std::size_t> read_full(int fd, std::span<std::byte> out) {
   std::size_t filled = 0;
@@ -41,7 +43,8 @@ Result<std::string> read_text_file(const std::string& path, std::size_t max_byte
     auto got = read_full(fd.get(), std::as_writable_bytes(std::span(chunk)));
     if (!got) return std::move(got.error()).with_context(path);
     text.append(chunk, *got);
-    if (text.size() > max_bytes) return Error(Code::kLimit, path + ": longer than " + std::to_string(max_bytes) + " bytes");
+    if (text.size() > max_bytes)
+      return Error(Code::kLimit, path + ": longer than " + std::to_string(max_bytes) + " bytes");
     if (*got < sizeof chunk) break;
   }
   while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();

@@ -28,7 +28,8 @@ std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
   std::error_code error;
   fs::directory_iterator entries(directory, error);
-  for (const fs::directory_iterator end; !error && entries != end; entries.increment(error)) names.push_back(entries->path().filename().string());
+  for (const fs::directory_iterator end; !error && entries != end; entries.increment(error))
+    names.push_back(entries->path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -39,7 +40,7 @@ std::string text_or_empty(const std::string& path) {
 }
 
 bool exists(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::stat(path.c_str(), &info) == 0;
 }
 
@@ -57,7 +58,8 @@ Check check_hardware(const std::string& root) {
     // Display and 3D controllers and accelerators; their audio functions and
     // bridges are not GPUs.
     const std::string device_class = text_or_empty(bus + "/" + name + "/class");
-    if (text_or_empty(bus + "/" + name + "/vendor") == "0x10de" && (device_class.starts_with("0x03") || device_class.starts_with("0x12")))
+    if (text_or_empty(bus + "/" + name + "/vendor") == "0x10de" &&
+        (device_class.starts_with("0x03") || device_class.starts_with("0x12")))
       found.push_back(name + " (" + text_or_empty(bus + "/" + name + "/device") + ")");
   }
   check.found = found.empty() ? "none" : join(found);
@@ -88,18 +90,22 @@ Check check_nodes(const std::string& root) {
   std::vector<std::string> found;
   for (const std::string& name : names_in(root + "/dev"))
     if (name.starts_with("nvidia")) found.push_back(name);
-  const bool usable = std::find(found.begin(), found.end(), "nvidiactl") != found.end() && std::find(found.begin(), found.end(), "nvidia-uvm") != found.end();
+  const bool usable = std::find(found.begin(), found.end(), "nvidiactl") != found.end() &&
+                      std::find(found.begin(), found.end(), "nvidia-uvm") != found.end();
   check.found = found.empty() ? "none" : join(found);
   if (!usable) {
     check.verdict = Verdict::kNote;
-    check.remedy = "CUDA needs nvidiactl, nvidia0 and nvidia-uvm; `nvidia-modprobe -u -c 0` makes them once the driver is loaded";
+    check.remedy =
+        "CUDA needs nvidiactl, nvidia0 and nvidia-uvm; `nvidia-modprobe -u -c 0` makes them once the driver is loaded";
   }
   return check;
 }
 
 Check check_headers(const std::string& root, const std::string& release) {
   Check check{"kernel headers", "/lib/modules/" + release + "/build", "present", Verdict::kOk, ""};
-  if (exists(root + "/lib/modules/" + release + "/build/Makefile") || exists(root + "/lib/modules/" + release + "/build/include")) return check;
+  if (exists(root + "/lib/modules/" + release + "/build/Makefile") ||
+      exists(root + "/lib/modules/" + release + "/build/include"))
+    return check;
   check.found = "absent";
   check.verdict = exists(root + "/sys/module/gpuwatch") ? Verdict::kNote : Verdict::kProblem;
   check.remedy = "needed to build the module: `apt-get install linux-headers-" + release + "`";
@@ -108,15 +114,18 @@ Check check_headers(const std::string& root, const std::string& release) {
 
 Check check_secure_boot(const std::string& root) {
   Check check{"secure boot", "efivars/SecureBoot, /sys/kernel/security/lockdown", "", Verdict::kOk, ""};
-  const std::string variable = text_or_empty(root + "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c");
+  const std::string variable =
+      text_or_empty(root + "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c");
   const std::string lockdown = text_or_empty(root + "/sys/kernel/security/lockdown");
   const bool on = variable.size() >= 5 && variable[4] == 1;
   const std::size_t open = lockdown.find('[');
-  const std::string mode = open == std::string::npos ? "none" : lockdown.substr(open + 1, lockdown.find(']', open) - open - 1);
+  const std::string mode =
+      open == std::string::npos ? "none" : lockdown.substr(open + 1, lockdown.find(']', open) - open - 1);
   check.found = std::string("secure boot ") + (on ? "on" : "off") + ", lockdown " + mode;
   if (on || mode != "none") {
     check.verdict = Verdict::kNote;
-    check.remedy = "the module must be signed with an enrolled key: `mokutil --import` the key that dkms signs with, and reboot";
+    check.remedy =
+        "the module must be signed with an enrolled key: `mokutil --import` the key that dkms signs with, and reboot";
   }
   if (mode == "confidentiality") {
     check.verdict = Verdict::kProblem;
@@ -131,7 +140,8 @@ Check check_ftrace(const std::string& root) {
   if (value == "1") return check;
   check.found = value.empty() ? "not in this kernel" : "off";
   check.verdict = Verdict::kNote;
-  check.remedy = value.empty() ? "gpuwatch falls back to kretprobes" : "`sysctl kernel.ftrace_enabled=1`, or gpuwatch falls back to kretprobes";
+  check.remedy = value.empty() ? "gpuwatch falls back to kretprobes"
+                               : "`sysctl kernel.ftrace_enabled=1`, or gpuwatch falls back to kretprobes";
   return check;
 }
 
@@ -159,7 +169,10 @@ Check check_privileges(const std::string& root) {
   // The initial user namespace maps every id to itself.
   const std::string map = text_or_empty(root + "/proc/self/uid_map");
   const bool initial = map.empty() || map.find("4294967295") != std::string::npos;
-  check.found = std::string(admin ? "CAP_SYS_ADMIN" : perfmon ? "CAP_PERFMON" : "neither CAP_PERFMON nor CAP_SYS_ADMIN") + (initial ? "" : ", in a user namespace");
+  check.found = std::string(admin     ? "CAP_SYS_ADMIN"
+                            : perfmon ? "CAP_PERFMON"
+                                      : "neither CAP_PERFMON nor CAP_SYS_ADMIN") +
+                (initial ? "" : ", in a user namespace");
   if ((!admin && !perfmon) || !initial) {
     check.verdict = Verdict::kProblem;
     check.remedy = "watch live as root on the host; recordings need no privilege, nor does `gpuwatch record -- CMD`";
@@ -186,8 +199,9 @@ Check check_module(const std::string& root) {
     return check;
   }
   const gpuwatch_info& info = device->info_at_open();
-  check.found = "ABI " + std::to_string(info.abi_major) + "." + std::to_string(info.abi_minor) + ", schema " + std::to_string(info.schema) + ", " +
-                std::to_string(info.nr_targets) + " driver functions known, " + (info.attached != 0 ? "attached" : "not attached");
+  check.found = "ABI " + std::to_string(info.abi_major) + "." + std::to_string(info.abi_minor) + ", schema " +
+                std::to_string(info.schema) + ", " + std::to_string(info.nr_targets) + " driver functions known, " +
+                (info.attached != 0 ? "attached" : "not attached");
   return check;
 }
 
@@ -205,8 +219,10 @@ Check check_recorder() {
 }  // namespace
 
 std::vector<Check> examine(const std::string& root) {
-  return {check_hardware(root), check_driver(root),  check_nodes(root),      check_headers(root, source::kernel_release()), check_secure_boot(root),
-          check_ftrace(root),   check_module(root), check_privileges(root), check_cgroup(root),                              check_recorder()};
+  return {
+      check_hardware(root),    check_driver(root), check_nodes(root),  check_headers(root, source::kernel_release()),
+      check_secure_boot(root), check_ftrace(root), check_module(root), check_privileges(root),
+      check_cgroup(root),      check_recorder()};
 }
 
 }  // namespace gpuwatch::cli

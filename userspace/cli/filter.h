@@ -38,7 +38,20 @@ class Filter {
  private:
   friend class FilterParser;
 
-  enum class Op : std::uint8_t { kAnd, kOr, kNot, kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kContains, kNotContains, kTrue };
+  enum class Op : std::uint8_t {
+    kAnd,
+    kOr,
+    kNot,
+    kEqual,
+    kNotEqual,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kContains,
+    kNotContains,
+    kTrue
+  };
 
   struct Node {
     Op op = Op::kTrue;

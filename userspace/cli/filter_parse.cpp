@@ -21,13 +21,17 @@ namespace {
 constexpr std::size_t kMaxText = 4096;
 constexpr int kMaxDepth = 64;
 
-bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '/' || c == ':' || c == '@' || c == '-' || c == '+'; }
+bool word_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '/' || c == ':' || c == '@' ||
+         c == '-' || c == '+';
+}
 
 // Decimal or 0x hexadecimal, with a sign, and a unit of time where allowed.
 std::optional<std::int64_t> parse_number(std::string_view text, bool time) {
   std::int64_t scale = 1;
   if (time) {
-    constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+    constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
+        {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
     for (const auto& [unit, factor] : kUnits) {
       if (!text.ends_with(unit)) continue;
       text.remove_suffix(unit.size());
@@ -46,7 +50,8 @@ std::optional<std::int64_t> parse_number(std::string_view text, bool time) {
   // 64-bit ids and handles are compared by their bits; with a sign or a unit
   // the value must fit.
   if (!negative && scale == 1) return static_cast<std::int64_t>(value);
-  if (value > static_cast<std::uint64_t>(INT64_MAX) || __builtin_mul_overflow(static_cast<std::int64_t>(value), negative ? -scale : scale, &result))
+  if (value > static_cast<std::uint64_t>(INT64_MAX) ||
+      __builtin_mul_overflow(static_cast<std::int64_t>(value), negative ? -scale : scale, &result))
     return std::nullopt;
   return result;
 }
@@ -67,7 +72,8 @@ class FilterParser {
   explicit FilterParser(std::string_view text) : text_(text) {}
 
   Result<Filter> run() {
-    if (text_.size() > kMaxText) return fail(kMaxText, "expression longer than " + std::to_string(kMaxText) + " characters");
+    if (text_.size() > kMaxText)
+      return fail(kMaxText, "expression longer than " + std::to_string(kMaxText) + " characters");
     auto root = parse_or(0);
     if (!root) return std::move(root.error());
     skip_space();
@@ -134,7 +140,8 @@ class FilterParser {
     if (take("(")) {
       auto inner = parse_or(depth + 1);
       if (!inner) return inner;
-      if (!take(")")) return fail(at_, "expected ) for the ( at column " + std::to_string(start + 1) + ", found " + here());
+      if (!take(")"))
+        return fail(at_, "expected ) for the ( at column " + std::to_string(start + 1) + ", found " + here());
       return inner;
     }
     return parse_comparison();
@@ -142,8 +149,9 @@ class FilterParser {
 
   std::optional<Op> take_operator() {
     // Longer ones first: "<=" starts like "<".
-    constexpr std::pair<std::string_view, Op> kOps[] = {{"==", Op::kEqual},     {"!=", Op::kNotEqual},    {"<=", Op::kLessEqual}, {">=", Op::kGreaterEqual},
-                                                        {"!~", Op::kNotContains}, {"<", Op::kLess}, {">", Op::kGreater}, {"~", Op::kContains}};
+    constexpr std::pair<std::string_view, Op> kOps[] = {
+        {"==", Op::kEqual},       {"!=", Op::kNotEqual}, {"<=", Op::kLessEqual}, {">=", Op::kGreaterEqual},
+        {"!~", Op::kNotContains}, {"<", Op::kLess},      {">", Op::kGreater},    {"~", Op::kContains}};
     for (const auto& [token, op] : kOps)
       if (take(token)) return op;
     return std::nullopt;
@@ -166,12 +174,15 @@ class FilterParser {
   Result<std::uint16_t> parse_comparison() {
     skip_space();
     const std::size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
+      ++at_;
     const std::string_view name = text_.substr(start, at_ - start);
     if (name.empty()) return fail(start, "expected a field, found " + here());
     const auto fields = field_table();
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](const FieldAccess& f) { return f.info.name == name; });
-    if (field == fields.end()) return fail(start, "unknown field '" + std::string(name) + "'; fields are: " + field_list());
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const FieldAccess& f) { return f.info.name == name; });
+    if (field == fields.end())
+      return fail(start, "unknown field '" + std::string(name) + "'; fields are: " + field_list());
 
     Node node;
     node.field = static_cast<std::uint8_t>(field - fields.begin());
@@ -179,7 +190,9 @@ class FilterParser {
     const std::size_t op_at = at_;
     const auto op = take_operator();
     if (field->info.kind == 'b') {
-      if (op) return fail(op_at, "'" + std::string(name) + "' is yes or no and stands alone; its opposite is !" + std::string(name));
+      if (op)
+        return fail(op_at,
+                    "'" + std::string(name) + "' is yes or no and stands alone; its opposite is !" + std::string(name));
       return add(std::move(node));
     }
     if (!op) return fail(op_at, "expected an operator after '" + std::string(name) + "', found " + here());
@@ -203,7 +216,9 @@ class FilterParser {
     if (!text_op && name == "class" && !class_from(*value))
       return fail(value_at, "unknown class '" + base::escaped(*value) + "'; classes are: " + class_list());
     node.text = *value;
-    if (text_op) std::transform(node.text.begin(), node.text.end(), node.text.begin(), [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+    if (text_op)
+      std::transform(node.text.begin(), node.text.end(), node.text.begin(),
+                     [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
     return add(std::move(node));
   }
 
@@ -212,6 +227,8 @@ class FilterParser {
   Filter filter_;
 };
 
-Result<Filter> Filter::compile(std::string_view text) { return FilterParser(text).run(); }
+Result<Filter> Filter::compile(std::string_view text) {
+  return FilterParser(text).run();
+}
 
 }  // namespace gpuwatch::cli

@@ -38,6 +38,66 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
   return value;
 }
 
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kHelpColumn = 26;
+
+// "  -f, --filter EXPR       what it does", folded at word ends.
+void append_entry(std::string& out, const std::string& left, std::string_view help) {
+  std::size_t column = left.size();
+  out += left;
+  const auto fill = [&] {
+    out.append(column < kHelpColumn ? kHelpColumn - column : 0, ' ');
+    column = std::max(column, kHelpColumn);
+  };
+  if (column + 2 > kHelpColumn) {
+    out += '\n';
+    column = 0;
+  }
+  fill();
+  while (!help.empty()) {
+    const std::string_view word = help.substr(0, help.find(' '));
+    help.remove_prefix(std::min(word.size() + 1, help.size()));
+    if (column > kHelpColumn && column + 1 + word.size() > kColumns) {
+      out += '\n';
+      column = 0;
+      fill();
+    } else if (column > kHelpColumn) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  out += '\n';
+}
+
+std::string program_help() {
+  std::string out =
+      "Sees what programs ask of NVIDIA GPUs, from inside the kernel.\n\n"
+      "usage: gpuwatch COMMAND [FLAGS]\n\ncommands:\n";
+  for (const CommandSpec& command : kCommands) append_entry(out, "  " + std::string(command.name), command.help);
+  out += "\n`gpuwatch COMMAND --help` lists a command's flags; the manual is gpuwatch(1).\n";
+  return out;
+}
+
+std::string command_help(const std::string& name) {
+  std::string out;
+  for (const CommandSpec& command : kCommands)
+    if (command.name == name)
+      out = "usage: gpuwatch " + name + " [FLAGS]" +
+            (command.arguments.empty() ? "" : " " + std::string(command.arguments)) + "\n\n" +
+            std::string(command.help) + "\n\nflags:\n";
+  for (const FlagSpec& flag : kFlags) {
+    if (flag.command != name) continue;
+    std::string left = flag.short_name.empty() ? "      " : "  -" + std::string(flag.short_name) + ", ";
+    left += "--" + std::string(flag.name);
+    if (!flag.value_name.empty()) left += " " + std::string(flag.value_name);
+    append_entry(out, left, flag.help);
+  }
+  append_entry(out, "  -h, --help", "print this and end");
+  return out;
+}
+
 // Empty when the value has the form its kind asks for, else what is wrong.
 std::string check_value(FlagKind kind, const std::string& value) {
   switch (kind) {
@@ -54,8 +114,12 @@ std::string check_value(FlagKind kind, const std::string& value) {
 
 }  // namespace
 
-std::span<const CommandSpec> command_table() { return kCommands; }
-std::span<const FlagSpec> flag_table() { return kFlags; }
+std::span<const CommandSpec> command_table() {
+  return kCommands;
+}
+std::span<const FlagSpec> flag_table() {
+  return kFlags;
+}
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   if (text.empty()) return std::nullopt;
@@ -98,7 +162,9 @@ const std::vector<std::string>* Flags::find(std::string_view name) const {
   return it == values_.end() ? nullptr : &it->second;
 }
 
-bool Flags::has(std::string_view name) const { return find(name) != nullptr; }
+bool Flags::has(std::string_view name) const {
+  return find(name) != nullptr;
+}
 
 std::string Flags::text(std::string_view name) const {
   const auto* values = find(name);
@@ -123,6 +189,21 @@ std::optional<std::chrono::nanoseconds> Flags::duration(std::string_view name) c
   return parse_seconds(values->back());
 }
 
+namespace {
+
+// CLI11's own words for these do not name the command.
+std::string check_command(const std::vector<std::string>& args) {
+  std::string names;
+  for (const CommandSpec& command : kCommands) {
+    if (!args.empty() && args.front() == command.name) return {};
+    names += (names.empty() ? "" : ", ") + std::string(command.name);
+  }
+  if (args.empty()) return "no command given; commands are: " + names;
+  return args.front().starts_with('-') ? "" : "unknown command '" + args.front() + "'; commands are: " + names;
+}
+
+}  // namespace
+
 // Holds what CLI11 writes into while it parses.
 struct FlagParser {
   struct Slot {
@@ -140,14 +221,24 @@ struct FlagParser {
       args.erase(cut, args.end());
     }
 
+    if (const std::string wrong = check_command(args); !wrong.empty()) {
+      outcome.exit_code = 2;
+      outcome.text = "gpuwatch: " + wrong + "\n";
+      return outcome;
+    }
     CLI::App app("Sees what programs ask of NVIDIA GPUs, from inside the kernel.", "gpuwatch");
     app.set_version_flag("--version", std::string("gpuwatch ") + kVersion);
     app.require_subcommand(1);
     app.failure_message(CLI::FailureMessage::simple);
+    // Our own help: CLI11 does not fold lines, and the table is ours.
+    app.formatter_fn([](const CLI::App* which, std::string, CLI::AppFormatMode) {
+      return which->get_parent() == nullptr ? program_help() : command_help(which->get_name());
+    });
     std::vector<Slot> slots(std::size(kFlags));
     for (const CommandSpec& command : kCommands) {
       CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
-      if (command.arguments == "FILE") sub->add_option("FILE", flags.arguments_, "the recording; - is standard input")->required()->expected(1);
+      if (command.arguments == "FILE")
+        sub->add_option("FILE", flags.arguments_, "the recording; - is standard input")->required()->expected(1);
       for (std::size_t i = 0; i < slots.size(); ++i)
         if (kFlags[i].command == command.name) add(*sub, kFlags[i], slots[i]);
     }
@@ -194,10 +285,13 @@ struct FlagParser {
     CLI::Option* option = app.add_option(names, slot.values, std::string(spec.help));
     option->type_name(std::string(spec.value_name));
     option->expected(1);
-    option->multi_option_policy(spec.kind == FlagKind::kList ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+    option->multi_option_policy(spec.kind == FlagKind::kList ? CLI::MultiOptionPolicy::TakeAll
+                                                             : CLI::MultiOptionPolicy::TakeLast);
   }
 };
 
-ParseOutcome parse_flags(std::vector<std::string> args) { return FlagParser::parse(std::move(args)); }
+ParseOutcome parse_flags(std::vector<std::string> args) {
+  return FlagParser::parse(std::move(args));
+}
 
 }  // namespace gpuwatch::cli

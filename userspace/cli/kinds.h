@@ -9,8 +9,8 @@
 
 namespace gpuwatch::cli {
 
-std::string_view node_kind_name(unsigned kind);   // "gpu"; "?" for numbers beyond
-std::string_view class_name(unsigned type);       // "ioctl"; "?" for numbers beyond
+std::string_view node_kind_name(unsigned kind);  // "gpu"; "?" for numbers beyond
+std::string_view class_name(unsigned type);      // "ioctl"; "?" for numbers beyond
 std::optional<unsigned> node_kind_from(std::string_view name);
 std::optional<unsigned> class_from(std::string_view name);
 std::string node_kind_list();  // "ctl, gpu, ..."

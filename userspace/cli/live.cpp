@@ -20,14 +20,14 @@ void send_plan(source::KmodDevice& device) {
   auto generation = device.set_plan(plan.entries, plan.sizes, plan.default_bytes);
   if (generation.ok()) return;
   const std::uint32_t current = device.info_at_open().plan_generation;
-  say(generation.error().message() + "; going on with " + (current == 0 ? "the built-in plan" : "plan " + std::to_string(current)) +
-      ", which may copy fewer bytes");
+  say(generation.error().message() + "; going on with " +
+      (current == 0 ? "the built-in plan" : "plan " + std::to_string(current)) + ", which may copy fewer bytes");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selection& selection, gpuwatch_ring_mode mode,
-                                                       std::uint64_t ring_bytes) {
+Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selection& selection,
+                                                       gpuwatch_ring_mode mode, std::uint64_t ring_bytes) {
   auto device = source::KmodDevice::open();
   if (!device) return std::move(device.error());
   if (device->info_at_open().schema > GPUWATCH_SCHEMA)
@@ -44,13 +44,15 @@ Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selec
 }
 
 std::string loss_line(const model::LossCounts& lost, std::uint64_t records) {
-  std::string line = "lost " + std::to_string(lost.total()) + " of " + std::to_string(records + lost.total()) + " records";
+  std::string line =
+      "lost " + std::to_string(lost.total()) + " of " + std::to_string(records + lost.total()) + " records";
   bool first = true;
   for (std::size_t i = 0; i < lost.by_reason.size(); ++i) {
     if (lost.by_reason[i] == 0) continue;
     line += first ? ": " : ", ";
     const std::string_view name = model::loss_name(i);
-    line += (name.empty() ? "reason " + std::to_string(i) : std::string(name)) + " " + std::to_string(lost.by_reason[i]);
+    line +=
+        (name.empty() ? "reason " + std::to_string(i) : std::string(name)) + " " + std::to_string(lost.by_reason[i]);
     first = false;
   }
   return line;

@@ -16,8 +16,8 @@ namespace gpuwatch::cli {
 // Opens the device, sends the capture plan where permitted (says so on
 // standard error where not), sets the filter and starts delivery.
 // `ring_bytes` 0: the flag, or a default.
-base::Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selection& selection, gpuwatch_ring_mode mode,
-                                                             std::uint64_t ring_bytes = 0);
+base::Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selection& selection,
+                                                             gpuwatch_ring_mode mode, std::uint64_t ring_bytes = 0);
 
 // "lost 0 of 12 records", with the reasons where there are any.
 std::string loss_line(const model::LossCounts& lost, std::uint64_t records);

@@ -19,8 +19,9 @@ struct Entry {
   Command run;
 };
 
-constexpr Entry kEntries[] = {{"tail", run_tail},     {"record", run_record}, {"decode", run_decode}, {"status", run_status},
-                              {"attach", run_attach}, {"detach", run_detach}, {"doctor", run_doctor}};
+constexpr Entry kEntries[] = {{"tail", run_tail},     {"record", run_record}, {"decode", run_decode},
+                              {"status", run_status}, {"attach", run_attach}, {"detach", run_detach},
+                              {"doctor", run_doctor}};
 
 int run(int argc, char** argv) {
   ParseOutcome outcome = parse_flags({argv + 1, argv + argc});

@@ -26,7 +26,8 @@ base::Status Output::flush() {
 bool wants_colour() {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0') && term != nullptr && std::string_view(term) != "dumb";
+  return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0') && term != nullptr &&
+         std::string_view(term) != "dumb";
 }
 
 void say(const std::string& message) {

@@ -52,7 +52,8 @@ Result<std::string> make_shard_directory() {
 }
 
 // Environment of the command: ours, with the recorder put in front.
-std::vector<std::string> environment_with(const std::string& library, const std::string& directory, const std::string& plan) {
+std::vector<std::string> environment_with(const std::string& library, const std::string& directory,
+                                          const std::string& plan) {
   std::vector<std::string> result;
   std::string preload = "LD_PRELOAD=" + library;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -89,7 +90,8 @@ Result<pid_t> start(std::vector<std::string> command, std::vector<std::string> e
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid = -1;
   const std::string name = command.front();
-  const int error = ::posix_spawnp(&pid, name.c_str(), nullptr, &attributes, pointers_to(command).data(), pointers_to(environment).data());
+  const int error = ::posix_spawnp(&pid, name.c_str(), nullptr, &attributes, pointers_to(command).data(),
+                                   pointers_to(environment).data());
   if (error != 0) return Error::from_errno(name, error);
   return pid;
 }
@@ -116,17 +118,23 @@ Result<int> wait_for(pid_t pid, std::uint64_t deadline_ns) {
   }
 }
 
-std::string count_of(std::uint64_t n, const std::string& one, const std::string& many) { return std::to_string(n) + " " + (n == 1 ? one : many); }
+std::string count_of(std::uint64_t n, const std::string& one, const std::string& many) {
+  return std::to_string(n) + " " + (n == 1 ? one : many);
+}
 
 std::vector<std::string> notes_of(const preload::Recording& recording) {
   std::vector<std::string> notes;
   for (const preload::NotFollowed& entry : recording.not_followed)
     notes.push_back("not followed: process " + std::to_string(entry.tgid) + " " + entry.path + ": " + entry.reason);
   if (recording.unfinished > 0) notes.push_back(count_of(recording.unfinished, "call", "calls") + " never returned");
-  if (recording.adopted > 0) notes.push_back(count_of(recording.adopted, "file was", "files were") + " in use before their opening was seen");
-  if (recording.killed > 0) notes.push_back(count_of(recording.killed, "process", "processes") + " ended without notice");
-  if (recording.damaged_bytes > 0) notes.push_back(count_of(recording.damaged_bytes, "byte", "bytes") + " of the shards were damaged and skipped");
-  if (recording.plan_errors > 0) notes.push_back(count_of(recording.plan_errors, "process", "processes") + " used the built-in capture plan");
+  if (recording.adopted > 0)
+    notes.push_back(count_of(recording.adopted, "file was", "files were") + " in use before their opening was seen");
+  if (recording.killed > 0)
+    notes.push_back(count_of(recording.killed, "process", "processes") + " ended without notice");
+  if (recording.damaged_bytes > 0)
+    notes.push_back(count_of(recording.damaged_bytes, "byte", "bytes") + " of the shards were damaged and skipped");
+  if (recording.plan_errors > 0)
+    notes.push_back(count_of(recording.plan_errors, "process", "processes") + " used the built-in capture plan");
   return notes;
 }
 
@@ -151,25 +159,31 @@ Result<model::LossCounts> save(const preload::Recording& recording, source::Gwca
 Result<std::string> find_recorder() {
   const std::string here = directory_of_self();
   std::string tried;
-  for (const std::string& path : {here + "/../lib/" GW_RECORDER_NAME, here + "/../lib/gpuwatch/" GW_RECORDER_NAME, std::string("/usr/lib/gpuwatch/" GW_RECORDER_NAME)}) {
+  for (const std::string& path : {here + "/../lib/" GW_RECORDER_NAME, here + "/../lib/gpuwatch/" GW_RECORDER_NAME,
+                                  std::string("/usr/lib/gpuwatch/" GW_RECORDER_NAME)}) {
     if (::access(path.c_str(), R_OK) == 0) {
       char resolved[4096];
       return std::string(::realpath(path.c_str(), resolved) != nullptr ? resolved : path);
     }
     tried += (tried.empty() ? "" : ", ") + path;
   }
-  return Error(Code::kNotFound, "the recorder library is in none of: " + tried + "; build or install gpuwatch completely");
+  return Error(Code::kNotFound,
+               "the recorder library is in none of: " + tried + "; build or install gpuwatch completely");
 }
 
 Result<int> record_command(const Flags& flags, const source::GwcapOptions& options) {
   for (const char* name : {"node", "pid", "cgroup", "class", "ring-bytes", "flight-recorder"})
     if (flags.has(name))
-      return Error(Code::kBadInput, "--" + std::string(name) + " concerns the kernel module; a command after -- is recorded whole (filter when reading, with tail --replay)");
+      return Error(Code::kBadInput, "--" + std::string(name) +
+                                        " concerns the kernel module; a command after -- is recorded whole (filter "
+                                        "when reading, with tail --replay)");
   auto library = find_recorder();
   if (!library) return std::move(library.error());
   // The dynamic linker splits LD_PRELOAD at both and has no quoting.
   if (library->find_first_of(" :") != std::string::npos)
-    return Error(Code::kUnsupported, *library + ": the path has a blank or a colon, which LD_PRELOAD cannot express; install gpuwatch elsewhere");
+    return Error(
+        Code::kUnsupported,
+        *library + ": the path has a blank or a colon, which LD_PRELOAD cannot express; install gpuwatch elsewhere");
 
   source::GwcapHeader header = source::describe_host("preload");
   header.label = flags.text("label");
@@ -192,7 +206,8 @@ Result<int> record_command(const Flags& flags, const source::GwcapOptions& optio
   say("recording by LD_PRELOAD: a program can evade this; what must not be missed is for the kernel module");
 
   const auto duration = flags.duration("duration");
-  const std::uint64_t deadline = duration ? base::monotonic_ns() + static_cast<std::uint64_t>(duration->count()) : ~std::uint64_t{0};
+  const std::uint64_t deadline =
+      duration ? base::monotonic_ns() + static_cast<std::uint64_t>(duration->count()) : ~std::uint64_t{0};
   auto pid = start(flags.rest(), environment_with(*library, *directory, plan_to_use));
   if (!pid) {
     ::unlink(flags.text("output").c_str());
@@ -206,8 +221,8 @@ Result<int> record_command(const Flags& flags, const source::GwcapOptions& optio
   auto lost = save(*recording, *writer);
   if (!lost) return std::move(lost.error());
   for (const std::string& note : notes_of(*recording)) say(note);
-  say(flags.text("output") + ": " + count_of(writer->records(), "record", "records") + " of " + count_of(recording->processes, "process", "processes") + ", " +
-      std::to_string(writer->file_bytes()) + " bytes");
+  say(flags.text("output") + ": " + count_of(writer->records(), "record", "records") + " of " +
+      count_of(recording->processes, "process", "processes") + ", " + std::to_string(writer->file_bytes()) + " bytes");
   if (recording->processes == 0) say("no process was recorded: is the command statically linked, or set-user-ID?");
   say(loss_line(*lost, writer->records()));
   const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);

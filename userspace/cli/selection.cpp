@@ -58,11 +58,13 @@ Result<Selection> Selection::from_flags(const Flags& flags) {
     selection.pids_.push_back(pid);
   }
   if (selection.pids_.size() > GPUWATCH_FILTER_PIDS)
-    return Error(Code::kLimit, "--pid: at most " + std::to_string(GPUWATCH_FILTER_PIDS) + " processes; use --cgroup for more");
+    return Error(Code::kLimit,
+                 "--pid: at most " + std::to_string(GPUWATCH_FILTER_PIDS) + " processes; use --cgroup for more");
   std::string path = flags.text("cgroup");
   if (flags.has("cgroup")) {
     const std::string mount = mount_point();
-    if (path.starts_with(mount) && (path.size() == mount.size() || path[mount.size()] == '/')) path.erase(0, mount.size());
+    if (path.starts_with(mount) && (path.size() == mount.size() || path[mount.size()] == '/'))
+      path.erase(0, mount.size());
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     if (!path.starts_with('/')) path.insert(0, "/");
     selection.cgroup_ = path;
@@ -90,7 +92,8 @@ bool Selection::matches(const gpuwatch_rec& head, const model::Actor& actor) con
   if (class_mask_ != 0 && (head.type >= 32 || (class_mask_ & GPUWATCH_CLASS(head.type)) == 0)) return false;
   if (head.type == GPUWATCH_REC_STATE) return true;
   const bool definition = head.type == GPUWATCH_REC_TASK || head.type == GPUWATCH_REC_CGROUP;
-  if (node_mask_ != 0 && !definition && (head.node_kind >= 32 || (node_mask_ & (1u << head.node_kind)) == 0)) return false;
+  if (node_mask_ != 0 && !definition && (head.node_kind >= 32 || (node_mask_ & (1u << head.node_kind)) == 0))
+    return false;
   if (!pids_.empty() && std::find(pids_.begin(), pids_.end(), head.tgid) == pids_.end()) return false;
   if (cgroup_.size() > 1) {  // "/" is everything
     const std::string_view path = actor.cgroup_path;

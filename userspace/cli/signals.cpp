@@ -21,14 +21,18 @@ void on_signal(int number) {
 }  // namespace
 
 void install_signals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = on_signal;  // no SA_RESTART: waiting calls must return
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::sigaction(number, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool stop_wanted() { return stop_flag != 0; }
-int stop_signal() { return stop_flag; }
+bool stop_wanted() {
+  return stop_flag != 0;
+}
+int stop_signal() {
+  return stop_flag;
+}
 
 bool take_dump_wanted() {
   const bool wanted = dump_flag != 0;

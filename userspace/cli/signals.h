@@ -7,7 +7,7 @@ namespace gpuwatch::cli {
 
 void install_signals();
 bool stop_wanted();
-int stop_signal();         // which one; 0: none came
+int stop_signal();        // which one; 0: none came
 bool take_dump_wanted();  // true once per SIGUSR1
 
 }  // namespace gpuwatch::cli

@@ -85,7 +85,8 @@ Result<GwcapHeader> header_from_json(std::string_view text) {
   if (const auto gpus = json.find("gpus"); gpus != json.end() && gpus->is_array())
     for (const Json& gpu : *gpus)
       if (gpu.is_object())
-        header.gpus.push_back({number_or<std::uint32_t>(gpu, "minor", 0), string_or_empty(gpu, "pci"), string_or_empty(gpu, "name")});
+        header.gpus.push_back(
+            {number_or<std::uint32_t>(gpu, "minor", 0), string_or_empty(gpu, "pci"), string_or_empty(gpu, "name")});
   return header;
 }
 

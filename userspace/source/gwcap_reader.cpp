@@ -99,12 +99,14 @@ Status GwcapReader::State::read_header() {
       preamble.version == 0 || preamble.pad != 0)
     return damaged(0, "the preamble's checksum does not match");
   if (preamble.header_bytes > kGwcapHeaderMax)
-    return damaged(12, "header of " + std::to_string(preamble.header_bytes) + " bytes, limit " + std::to_string(kGwcapHeaderMax));
+    return damaged(
+        12, "header of " + std::to_string(preamble.header_bytes) + " bytes, limit " + std::to_string(kGwcapHeaderMax));
   stored.resize(preamble.header_bytes);
   whole = take(stored);
   if (!whole) return std::move(whole.error());
   if (!*whole) return cut(" in the header");
-  if (base::crc32c(stored) != preamble.header_crc) return damaged(sizeof preamble, "the header's checksum does not match");
+  if (base::crc32c(stored) != preamble.header_crc)
+    return damaged(sizeof preamble, "the header's checksum does not match");
   auto parsed = header_from_json(text_of(stored));
   if (!parsed) return damaged(sizeof preamble, "header: " + parsed.error().message());
   header = std::move(*parsed);
@@ -117,10 +119,12 @@ Status GwcapReader::State::check_block(const BlockHeader& head) {
     return damaged(block_at, "the block header's checksum does not match");
   if (head.stored_bytes > kGwcapStoredMax || head.raw_bytes > kGwcapRawMax)
     return damaged(block_at + 8, "block of " + std::to_string(head.stored_bytes) + " bytes stored and " +
-                                     std::to_string(head.raw_bytes) + " raw, limits " + std::to_string(kGwcapStoredMax) +
-                                     " and " + std::to_string(kGwcapRawMax));
-  if (head.kind == static_cast<std::uint32_t>(BlockKind::kRecords) && head.records > head.raw_bytes / sizeof(gpuwatch_rec))
-    return damaged(block_at + 16, std::to_string(head.records) + " records cannot fit in " + std::to_string(head.raw_bytes) + " bytes");
+                                     std::to_string(head.raw_bytes) + " raw, limits " +
+                                     std::to_string(kGwcapStoredMax) + " and " + std::to_string(kGwcapRawMax));
+  if (head.kind == static_cast<std::uint32_t>(BlockKind::kRecords) &&
+      head.records > head.raw_bytes / sizeof(gpuwatch_rec))
+    return damaged(block_at + 16, std::to_string(head.records) + " records cannot fit in " +
+                                      std::to_string(head.raw_bytes) + " bytes");
   return {};
 }
 
@@ -128,8 +132,8 @@ Status GwcapReader::State::read_footer(const BlockHeader& head) {
   auto parsed = footer_from_json(text_of(stored));
   if (!parsed) return damaged(block_at + sizeof head, "footer: " + parsed.error().message());
   if (parsed->records != records || parsed->bytes != raw_bytes)
-    return damaged(block_at + sizeof head, "the footer counts " + std::to_string(parsed->records) + " records, the blocks hold " +
-                                               std::to_string(records));
+    return damaged(block_at + sizeof head, "the footer counts " + std::to_string(parsed->records) +
+                                               " records, the blocks hold " + std::to_string(records));
   std::byte extra;
   auto more = take({&extra, 1});
   if (!more) return std::move(more.error());
@@ -173,8 +177,9 @@ Result<bool> GwcapReader::State::load_block() {
     if (ZSTD_isError(n) != 0 || n != head.raw_bytes) {
       raw.clear();
       return damaged(block_at + sizeof head,
-                     ZSTD_isError(n) != 0 ? std::string("zstd: ") + ZSTD_getErrorName(n)
-                                          : "block of " + std::to_string(n) + " bytes, declared " + std::to_string(head.raw_bytes));
+                     ZSTD_isError(n) != 0
+                         ? std::string("zstd: ") + ZSTD_getErrorName(n)
+                         : "block of " + std::to_string(n) + " bytes, declared " + std::to_string(head.raw_bytes));
     }
     block_records = head.records;
     return true;
@@ -200,10 +205,18 @@ Result<GwcapReader> GwcapReader::adopt(base::Fd fd, const std::string& name) {
   return GwcapReader(std::move(state));
 }
 
-const GwcapHeader& GwcapReader::header() const { return state_->header; }
-const std::optional<GwcapFooter>& GwcapReader::footer() const { return state_->footer; }
-std::uint64_t GwcapReader::records() const { return state_->records; }
-std::uint64_t GwcapReader::raw_bytes() const { return state_->raw_bytes; }
+const GwcapHeader& GwcapReader::header() const {
+  return state_->header;
+}
+const std::optional<GwcapFooter>& GwcapReader::footer() const {
+  return state_->footer;
+}
+std::uint64_t GwcapReader::records() const {
+  return state_->records;
+}
+std::uint64_t GwcapReader::raw_bytes() const {
+  return state_->raw_bytes;
+}
 
 Result<std::optional<model::RawRecord>> GwcapReader::next() {
   State& s = *state_;
@@ -237,7 +250,8 @@ Status GwcapReader::next_block(std::vector<model::RawRecord>& records) {
   while (s.raw_at < raw.size()) {
     auto record = model::parse_record(raw.subspan(s.raw_at));
     if (!record) {
-      Error error = s.damaged(s.block_at, "record at byte " + std::to_string(s.raw_at) + " of the block has a bad length");
+      Error error =
+          s.damaged(s.block_at, "record at byte " + std::to_string(s.raw_at) + " of the block has a bad length");
       // What was read before the damage is still the caller's.
       if (records.empty()) return error;
       s.raw_at = raw.size();

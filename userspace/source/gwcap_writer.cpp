@@ -111,8 +111,8 @@ struct GwcapWriter::State {
   }
 
   Error bad_length(std::size_t size) const {
-    return Error(Code::kBadInput, path + ": record " + std::to_string(records + raw_records) + " of " + std::to_string(size) +
-                                      " bytes has a bad length field");
+    return Error(Code::kBadInput, path + ": record " + std::to_string(records + raw_records) + " of " +
+                                      std::to_string(size) + " bytes has a bad length field");
   }
 };
 
@@ -143,7 +143,7 @@ Result<GwcapWriter> GwcapWriter::create(const std::string& path, const GwcapHead
       return Error(Code::kIo, path + ": exists; choose another name, or pass --force to replace it", EEXIST);
     return Error::from_errno(path);
   }
-  struct stat info{};
+  struct stat info {};
   state->regular = ::fstat(state->fd.get(), &info) == 0 && S_ISREG(info.st_mode);
 
   const std::string json = header_to_json(header);
@@ -183,7 +183,9 @@ Status GwcapWriter::append(const model::RawRecord& record) {
   return {};
 }
 
-Status GwcapWriter::flush() { return state_->flush(); }
+Status GwcapWriter::flush() {
+  return state_->flush();
+}
 
 Status GwcapWriter::flush_stale() {
   if (state_->raw.empty() || base::monotonic_ns() - state_->oldest_ns < state_->options.flush_after_ns) return {};
@@ -208,7 +210,11 @@ Status GwcapWriter::finish(GwcapFooter footer) {
   return {};
 }
 
-std::uint64_t GwcapWriter::records() const { return state_->records + state_->raw_records; }
-std::uint64_t GwcapWriter::file_bytes() const { return state_->file_bytes; }
+std::uint64_t GwcapWriter::records() const {
+  return state_->records + state_->raw_records;
+}
+std::uint64_t GwcapWriter::file_bytes() const {
+  return state_->file_bytes;
+}
 
 }  // namespace gpuwatch::source

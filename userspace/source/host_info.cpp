@@ -51,7 +51,8 @@ std::string kernel_release() {
 std::string driver_version(const std::string& root) {
   if (auto text = base::read_text_file(root + "/proc/driver/nvidia/version"); text.ok())
     if (std::string version = first_version(*text); !version.empty()) return version;
-  if (auto text = base::read_text_file(root + "/sys/module/nvidia/version"); text.ok() && is_version(*text)) return *text;
+  if (auto text = base::read_text_file(root + "/sys/module/nvidia/version"); text.ok() && is_version(*text))
+    return *text;
   return {};
 }
 

@@ -20,13 +20,19 @@ Error open_error(const std::string& path, int error) {
     case ENOENT:
     case ENXIO:
     case ENODEV:
-      return Error(Code::kNotFound, path + ": the gpuwatch kernel module is not loaded; load it with `modprobe gpuwatch`, or see `gpuwatch doctor`", error);
+      return Error(
+          Code::kNotFound,
+          path +
+              ": the gpuwatch kernel module is not loaded; load it with `modprobe gpuwatch`, or see `gpuwatch doctor`",
+          error);
     case EPERM:
     case EACCES:
-      return Error(Code::kPermission,
-                   path + ": not permitted; needs CAP_PERFMON or CAP_SYS_ADMIN in the initial user namespace (in a container "
-                          "neither helps), and read access to the node: run it as root on the host",
-                   error);
+      return Error(
+          Code::kPermission,
+          path +
+              ": not permitted; needs CAP_PERFMON or CAP_SYS_ADMIN in the initial user namespace (in a container "
+              "neither helps), and read access to the node: run it as root on the host",
+          error);
     default:
       return Error::from_errno(path, error);
   }
@@ -44,11 +50,14 @@ Error call_error(const char* what, const char* remedy = "") {
 Status check_versions(const gpuwatch_info& info) {
   if (info.abi_major != GPUWATCH_ABI_MAJOR)
     return Error(Code::kUnsupported,
-                 "the loaded gpuwatch module speaks ABI " + std::to_string(info.abi_major) + "." + std::to_string(info.abi_minor) +
-                     ", this program needs " + std::to_string(GPUWATCH_ABI_MAJOR) + "." + std::to_string(GPUWATCH_ABI_MINOR) +
+                 "the loaded gpuwatch module speaks ABI " + std::to_string(info.abi_major) + "." +
+                     std::to_string(info.abi_minor) + ", this program needs " + std::to_string(GPUWATCH_ABI_MAJOR) +
+                     "." + std::to_string(GPUWATCH_ABI_MINOR) +
                      "; install module and program of the same release, then `rmmod gpuwatch && modprobe gpuwatch`",
                  EPROTO);
-  if (info.schema == 0) return Error(Code::kUnsupported, "the loaded gpuwatch module states no record schema; install one of this release", EPROTO);
+  if (info.schema == 0)
+    return Error(Code::kUnsupported, "the loaded gpuwatch module states no record schema; install one of this release",
+                 EPROTO);
   return {};
 }
 
@@ -69,7 +78,9 @@ Result<gpuwatch_info> KmodDevice::info() const {
   gpuwatch_info info{};
   if (::ioctl(fd_.get(), GPUWATCH_IOC_GET_INFO, &info) != 0) {
     if (errno == ENOTTY)
-      return Error(Code::kUnsupported, "the node does not answer GPUWATCH_IOC_GET_INFO: it is not gpuwatch's, or of an unknown release", ENOTTY);
+      return Error(Code::kUnsupported,
+                   "the node does not answer GPUWATCH_IOC_GET_INFO: it is not gpuwatch's, or of an unknown release",
+                   ENOTTY);
     return call_error("asking the module for its state");
   }
   return info;
@@ -105,10 +116,16 @@ Status KmodDevice::setup(std::uint64_t ring_bytes, gpuwatch_ring_mode mode, std:
   if (::ioctl(fd_.get(), GPUWATCH_IOC_SETUP, &setup) == 0) return {};
   if (errno == EPROTO) return check_versions({}).error();
   if (errno == ENOMEM)
-    return Error(Code::kLimit, "no kernel memory for rings of " + std::to_string(ring_bytes) + " bytes per CPU; choose a smaller --ring-bytes", ENOMEM);
+    return Error(
+        Code::kLimit,
+        "no kernel memory for rings of " + std::to_string(ring_bytes) + " bytes per CPU; choose a smaller --ring-bytes",
+        ENOMEM);
   if (errno == EINVAL)
-    return Error(Code::kBadInput, "the module refuses rings of " + std::to_string(ring_bytes) + " bytes; --ring-bytes must be a power of two, from " +
-                                      std::to_string(kRingMin) + " to " + std::to_string(kRingMax), EINVAL);
+    return Error(Code::kBadInput,
+                 "the module refuses rings of " + std::to_string(ring_bytes) +
+                     " bytes; --ring-bytes must be a power of two, from " + std::to_string(kRingMin) + " to " +
+                     std::to_string(kRingMax),
+                 EINVAL);
   return call_error("making rings");
 }
 
@@ -116,7 +133,8 @@ Status KmodDevice::set_filter(const gpuwatch_filter& filter) {
   gpuwatch_filter copy = filter;
   if (::ioctl(fd_.get(), GPUWATCH_IOC_SET_FILTER, &copy) == 0) return {};
   if (errno == EINVAL || errno == EBADF)
-    return Error(Code::kBadInput, "the module refuses the filter; --cgroup must name a directory of the cgroup v2 hierarchy", errno);
+    return Error(Code::kBadInput,
+                 "the module refuses the filter; --cgroup must name a directory of the cgroup v2 hierarchy", errno);
   return call_error("setting the filter");
 }
 
@@ -141,12 +159,14 @@ Result<std::uint32_t> KmodDevice::detach(std::uint32_t timeout_ms) {
   if (::ioctl(fd_.get(), GPUWATCH_IOC_DETACH, &detach) == 0) return 0u;
   if (errno == EBUSY && detach.in_flight > 0) return detach.in_flight;
   if (errno == EBUSY)
-    return Error(Code::kIo, "detaching: the hooks are in use by other consumers; end them first (`gpuwatch status` counts them)", EBUSY);
+    return Error(Code::kIo,
+                 "detaching: the hooks are in use by other consumers; end them first (`gpuwatch status` counts them)",
+                 EBUSY);
   return call_error("detaching", kNeedsAdmin);
 }
 
-Result<std::uint32_t> KmodDevice::set_plan(std::span<const gpuwatch_plan_entry> entries, std::span<const gpuwatch_plan_size> sizes,
-                                           std::uint32_t default_bytes) {
+Result<std::uint32_t> KmodDevice::set_plan(std::span<const gpuwatch_plan_entry> entries,
+                                           std::span<const gpuwatch_plan_size> sizes, std::uint32_t default_bytes) {
   gpuwatch_plan plan{};
   plan.entries = reinterpret_cast<std::uintptr_t>(entries.data());
   plan.sizes = reinterpret_cast<std::uintptr_t>(sizes.data());

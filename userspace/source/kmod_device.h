@@ -46,8 +46,8 @@ class KmodDevice {
   base::Result<std::uint32_t> detach(std::uint32_t timeout_ms);
 
   // The new plan's number.
-  base::Result<std::uint32_t> set_plan(std::span<const gpuwatch_plan_entry> entries, std::span<const gpuwatch_plan_size> sizes,
-                                       std::uint32_t default_bytes);
+  base::Result<std::uint32_t> set_plan(std::span<const gpuwatch_plan_entry> entries,
+                                       std::span<const gpuwatch_plan_size> sizes, std::uint32_t default_bytes);
 
  private:
   explicit KmodDevice(base::Fd fd) : fd_(std::move(fd)) {}

@@ -25,15 +25,18 @@ std::uint64_t default_ring_bytes(std::uint32_t cpus) {
 
 Status check_meta(const gpuwatch_meta& meta, std::uint64_t ring_bytes, std::uint64_t page_bytes) {
   const auto wrong = [](const std::string& what) {
-    return Error(Code::kBadInput, "the module's meta page: " + what + "; install module and program of the same release", EPROTO);
+    return Error(Code::kBadInput,
+                 "the module's meta page: " + what + "; install module and program of the same release", EPROTO);
   };
   if (meta.struct_len < sizeof meta) return wrong("struct of " + std::to_string(meta.struct_len) + " bytes");
   if (meta.abi_major != GPUWATCH_ABI_MAJOR) return wrong("ABI " + std::to_string(meta.abi_major));
   if (meta.page_bytes != page_bytes) return wrong("page of " + std::to_string(meta.page_bytes) + " bytes");
   if (meta.ring_bytes != ring_bytes || !std::has_single_bit(meta.ring_bytes))
-    return wrong("ring of " + std::to_string(meta.ring_bytes) + " bytes where " + std::to_string(ring_bytes) + " were asked for");
+    return wrong("ring of " + std::to_string(meta.ring_bytes) + " bytes where " + std::to_string(ring_bytes) +
+                 " were asked for");
   if (meta.nr_cpus == 0 || meta.nr_cpus > 65536) return wrong(std::to_string(meta.nr_cpus) + " CPUs");
-  if (meta.cpu_stride < 2 * page_bytes + 2 * ring_bytes || meta.cpu_stride % page_bytes != 0 || meta.cpu_stride > (1ull << 40))
+  if (meta.cpu_stride < 2 * page_bytes + 2 * ring_bytes || meta.cpu_stride % page_bytes != 0 ||
+      meta.cpu_stride > (1ull << 40))
     return wrong("stride of " + std::to_string(meta.cpu_stride) + " bytes");
   return {};
 }
@@ -43,9 +46,11 @@ KmodSource::~KmodSource() {
 }
 
 Result<const std::byte*> KmodSource::map(std::uint64_t offset, std::size_t length, bool writable) {
-  void* address = ::mmap(nullptr, length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, device_.fd(), static_cast<off_t>(offset));
+  void* address = ::mmap(nullptr, length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, device_.fd(),
+                         static_cast<off_t>(offset));
   if (address == MAP_FAILED) {
-    Error error = Error::from_errno("mapping " + std::to_string(length) + " bytes at " + std::to_string(offset) + " of the rings");
+    Error error = Error::from_errno("mapping " + std::to_string(length) + " bytes at " + std::to_string(offset) +
+                                    " of the rings");
     if (writable && error.sys_errno() == EACCES)
       return Error(Code::kPermission, error.message() + "; the node is not writable for you: run it as root", EACCES);
     return error;
@@ -82,7 +87,8 @@ Status KmodSource::map_rings(std::uint64_t ring_bytes) {
 Result<std::unique_ptr<KmodSource>> KmodSource::start(KmodDevice device, const KmodOptions& options) {
   std::unique_ptr<KmodSource> source(new KmodSource(std::move(device)));
   KmodDevice& dev = source->device_;
-  const std::uint64_t ring_bytes = options.ring_bytes != 0 ? options.ring_bytes : default_ring_bytes(dev.info_at_open().nr_cpus);
+  const std::uint64_t ring_bytes =
+      options.ring_bytes != 0 ? options.ring_bytes : default_ring_bytes(dev.info_at_open().nr_cpus);
   // An eighth of the ring leaves a reader that was woken the time of seven
   // more before anything is lost, and keeps wake-ups rare.
   const auto watermark = static_cast<std::uint32_t>(std::max<std::uint64_t>(ring_bytes / 8, 1));
@@ -108,7 +114,8 @@ Status KmodSource::next_batch(std::vector<model::RawRecord>& batch) {
 Status KmodSource::wait(std::chrono::milliseconds timeout) {
   if (stopped_) return {};
   pollfd poller{device_.fd(), POLLIN, 0};
-  if (::poll(&poller, 1, static_cast<int>(timeout.count())) < 0 && errno != EINTR) return Error::from_errno("waiting for records");
+  if (::poll(&poller, 1, static_cast<int>(timeout.count())) < 0 && errno != EINTR)
+    return Error::from_errno("waiting for records");
   return {};
 }
 
@@ -128,6 +135,8 @@ model::LossCounts KmodSource::lost() {
   return lost;
 }
 
-Status KmodSource::snapshot(const std::function<Status(const model::RawRecord&, model::Bytes)>& sink) { return merger_->snapshot(sink); }
+Status KmodSource::snapshot(const std::function<Status(const model::RawRecord&, model::Bytes)>& sink) {
+  return merger_->snapshot(sink);
+}
 
 }  // namespace gpuwatch::source

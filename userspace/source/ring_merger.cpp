@@ -13,8 +13,12 @@ using base::Status;
 
 namespace {
 
-std::uint64_t load_acquire(const __u64& field) { return __atomic_load_n(&field, __ATOMIC_ACQUIRE); }
-std::uint64_t load_relaxed(const __u64& field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
+std::uint64_t load_acquire(const __u64& field) {
+  return __atomic_load_n(&field, __ATOMIC_ACQUIRE);
+}
+std::uint64_t load_relaxed(const __u64& field) {
+  return __atomic_load_n(&field, __ATOMIC_RELAXED);
+}
 
 Error corrupt(std::uint32_t cpu, std::uint64_t position, const std::string& what) {
   return Error(Code::kBadInput, "ring of CPU " + std::to_string(cpu) + ", position " + std::to_string(position) + ": " +
@@ -170,7 +174,8 @@ model::LossCounts RingMerger::lost() const {
   model::LossCounts lost;
   for (const Cursor& cursor : cursors_) {
     model::LossCounts ring;
-    for (std::size_t i = 0; i < ring.by_reason.size(); ++i) ring.by_reason[i] = load_relaxed(cursor.ring.producer->lost[i]);
+    for (std::size_t i = 0; i < ring.by_reason.size(); ++i)
+      ring.by_reason[i] = load_relaxed(cursor.ring.producer->lost[i]);
     const std::uint64_t admitted = ring.total();
     if (cursor.gaps > admitted) ring.by_reason[GPUWATCH_LOSS_RING_FULL] += cursor.gaps - admitted;
     lost += ring;

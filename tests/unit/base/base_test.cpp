@@ -15,7 +15,9 @@
 namespace gpuwatch::base {
 namespace {
 
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 TEST(Crc32c, KnownAnswers) {
   EXPECT_EQ(crc32c(bytes("")), 0u);
@@ -37,11 +39,11 @@ TEST(Escape, ControlBytesBecomeHex) {
 
 TEST(Escape, Utf8IsKeptWhereHarmless) {
   EXPECT_EQ(escaped("gr\xc3\xbc\xc3\x9f \xf0\x9f\x8e\x89"), "gr\xc3\xbc\xc3\x9f \xf0\x9f\x8e\x89");
-  EXPECT_EQ(escaped("\xc2\x9b"), "\\xc2\\x9b");                   // C1 CSI
-  EXPECT_EQ(escaped("\xe2\x80\xae"), "\\xe2\\x80\\xae");          // right-to-left override
-  EXPECT_EQ(escaped("\xe2\x80"), "\\xe2\\x80");                   // cut short
-  EXPECT_EQ(escaped("\xc0\xaf"), "\\xc0\\xaf");                   // overlong
-  EXPECT_EQ(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");          // surrogate
+  EXPECT_EQ(escaped("\xc2\x9b"), "\\xc2\\x9b");                    // C1 CSI
+  EXPECT_EQ(escaped("\xe2\x80\xae"), "\\xe2\\x80\\xae");           // right-to-left override
+  EXPECT_EQ(escaped("\xe2\x80"), "\\xe2\\x80");                    // cut short
+  EXPECT_EQ(escaped("\xc0\xaf"), "\\xc0\\xaf");                    // overlong
+  EXPECT_EQ(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // surrogate
   EXPECT_EQ(escaped("\xf5\x80\x80\x80"), "\\xf5\\x80\\x80\\x80");  // beyond Unicode
 }
 
@@ -53,7 +55,10 @@ TEST(Escape, NoOutputByteIsAControl) {
 
 TEST(Escape, ToUtf8ReplacesBadBytes) {
   EXPECT_EQ(to_utf8("ok"), "ok");
-  EXPECT_EQ(to_utf8("a\xff" "b"), "a\xef\xbf\xbd" "b");
+  EXPECT_EQ(to_utf8("a\xff"
+                    "b"),
+            "a\xef\xbf\xbd"
+            "b");
 }
 
 TEST(Io, ReadTextFile) {
@@ -89,7 +94,9 @@ TEST(Fd, MovesAndCloses) {
 
 TEST(ScopeExit, RunsUnlessDismissed) {
   int runs = 0;
-  { ScopeExit guard([&] { ++runs; }); }
+  {
+    ScopeExit guard([&] { ++runs; });
+  }
   {
     ScopeExit guard([&] { ++runs; });
     guard.dismiss();

@@ -70,7 +70,8 @@ class GwcapDamage : public ::testing::Test {
       if (!record->has_value()) break;
       const Blob want = sample(outcome.records);
       EXPECT_EQ((*record)->head.len, want.size());
-      EXPECT_EQ(std::memcmp((*record)->payload.data(), want.data() + sizeof(gpuwatch_rec), (*record)->payload.size()), 0);
+      EXPECT_EQ(std::memcmp((*record)->payload.data(), want.data() + sizeof(gpuwatch_rec), (*record)->payload.size()),
+                0);
     }
     outcome.footer = reader->footer().has_value();
     return outcome;
@@ -142,7 +143,8 @@ TEST_F(GwcapDamage, EveryCutKeepsTheWholeBlocksBefore) {
       continue;
     }
     EXPECT_EQ(outcome.error->code(), base::Code::kTruncated) << n << outcome.error->message();
-    EXPECT_NE(outcome.error->message().find("cut at byte " + std::to_string(n)), std::string::npos) << outcome.error->message();
+    EXPECT_NE(outcome.error->message().find("cut at byte " + std::to_string(n)), std::string::npos)
+        << outcome.error->message();
     std::uint64_t whole = 0;
     for (std::size_t i = 0; i + 1 < starts.size(); ++i)
       if (starts[i + 1] <= n) whole += 6;
@@ -185,9 +187,13 @@ TEST_F(GwcapDamage, AbsurdLengthsWithAGoodChecksum) {
     EXPECT_EQ(count.error->code(), base::Code::kBadInput);
   }
   // Within limits, but not what is there.
-  EXPECT_EQ(read(with_block_header([](BlockHeader& head) { head.stored_bytes = 4 << 20; })).error->code(), base::Code::kTruncated);
+  EXPECT_EQ(read(with_block_header([](BlockHeader& head) { head.stored_bytes = 4 << 20; })).error->code(),
+            base::Code::kTruncated);
   for (std::uint32_t value : {0u, 88u, kGwcapRawMax})
-    EXPECT_EQ(read(with_block_header([&](BlockHeader& head) { head.raw_bytes = value; head.records = 0; })).error->code(),
+    EXPECT_EQ(read(with_block_header([&](BlockHeader& head) {
+                head.raw_bytes = value;
+                head.records = 0;
+              })).error->code(),
               base::Code::kBadInput);
 }
 
@@ -196,7 +202,8 @@ TEST_F(GwcapDamage, HeaderLengthOverTheLimit) {
   FilePreamble preamble;
   std::memcpy(&preamble, bad.data(), sizeof preamble);
   preamble.header_bytes = 0xfffffff0;
-  preamble.preamble_crc = base::crc32c(std::as_bytes(std::span(&preamble, 1)).first(offsetof(FilePreamble, preamble_crc)));
+  preamble.preamble_crc =
+      base::crc32c(std::as_bytes(std::span(&preamble, 1)).first(offsetof(FilePreamble, preamble_crc)));
   std::memcpy(bad.data(), &preamble, sizeof preamble);
   const Outcome outcome = read(bad);
   ASSERT_TRUE(outcome.error);
@@ -209,7 +216,8 @@ TEST_F(GwcapDamage, LaterVersionSaysWhatToDo) {
   const Outcome outcome = read(bad);
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->code(), base::Code::kUnsupported);
-  EXPECT_NE(outcome.error->message().find("file format 2, this program reads 1"), std::string::npos) << outcome.error->message();
+  EXPECT_NE(outcome.error->message().find("file format 2, this program reads 1"), std::string::npos)
+      << outcome.error->message();
 }
 
 TEST_F(GwcapDamage, DecompressionBombIsRefused) {
@@ -233,20 +241,28 @@ TEST_F(GwcapDamage, BadRecordLengthInsideAGoodBlock) {
     const Outcome outcome = read(with_one_block(compress(bad), static_cast<std::uint32_t>(bad.size()), 2));
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.records, 1u);
-    EXPECT_NE(outcome.error->message().find("record at byte " + std::to_string(raw.size())), std::string::npos) << outcome.error->message();
+    EXPECT_NE(outcome.error->message().find("record at byte " + std::to_string(raw.size())), std::string::npos)
+        << outcome.error->message();
   }
 }
 
 TEST_F(GwcapDamage, HostileJsonInTheHeader) {
-  const std::vector<std::string> headers = {"", "[]", "{", "{\"schema\":\"x\"}", "{\"schema\":-1}", "{\"schema\":99999999999999999999}",
-                                            std::string(1 << 19, '['), "{\"schema\":1,\"gpus\":[1,[],{\"minor\":1e400}]}\xff"};
+  const std::vector<std::string> headers = {"",
+                                            "[]",
+                                            "{",
+                                            "{\"schema\":\"x\"}",
+                                            "{\"schema\":-1}",
+                                            "{\"schema\":99999999999999999999}",
+                                            std::string(1 << 19, '['),
+                                            "{\"schema\":1,\"gpus\":[1,[],{\"minor\":1e400}]}\xff"};
   for (const std::string& json : headers) {
     FilePreamble preamble{};
     preamble.magic = kGwcapMagic;
     preamble.version = kGwcapVersion;
     preamble.header_bytes = static_cast<std::uint32_t>(json.size());
     preamble.header_crc = base::crc32c(std::as_bytes(std::span(json)));
-    preamble.preamble_crc = base::crc32c(std::as_bytes(std::span(&preamble, 1)).first(offsetof(FilePreamble, preamble_crc)));
+    preamble.preamble_crc =
+        base::crc32c(std::as_bytes(std::span(&preamble, 1)).first(offsetof(FilePreamble, preamble_crc)));
     const Outcome outcome = read(std::string(reinterpret_cast<const char*>(&preamble), sizeof preamble) + json);
     ASSERT_TRUE(outcome.error) << json.substr(0, 40);
     EXPECT_EQ(outcome.error->code(), base::Code::kBadInput);
@@ -261,7 +277,9 @@ TEST_F(GwcapDamage, BytesAfterTheFooter) {
 }
 
 TEST_F(GwcapDamage, OtherFilesAreNamedAsSuch) {
-  for (const char* text : {"x", "#!/bin/sh\n", "\x7f" "ELF\x02\x01\x01 and much more text than a preamble has"}) {
+  for (const char* text : {"x", "#!/bin/sh\n",
+                           "\x7f"
+                           "ELF\x02\x01\x01 and much more text than a preamble has"}) {
     const Outcome outcome = read(text);
     ASSERT_TRUE(outcome.error);
     EXPECT_NE(outcome.error->message().find("not a .gwcap file"), std::string::npos) << outcome.error->message();

@@ -29,8 +29,9 @@ GwcapHeader sample_header() {
 }
 
 Blob sample(std::uint64_t i) {
-  return test::ioctl_record(test::make_head(GPUWATCH_REC_IOCTL, 1000 + i), 0xc0304627u + static_cast<std::uint32_t>(i % 5), 0,
-                            {{GPUWATCH_CAP_ARG_IN, std::string(i % 60, 'a')}, {GPUWATCH_CAP_ARG_OUT, std::string(i % 300, 'b')}});
+  return test::ioctl_record(
+      test::make_head(GPUWATCH_REC_IOCTL, 1000 + i), 0xc0304627u + static_cast<std::uint32_t>(i % 5), 0,
+      {{GPUWATCH_CAP_ARG_IN, std::string(i % 60, 'a')}, {GPUWATCH_CAP_ARG_OUT, std::string(i % 300, 'b')}});
 }
 
 TEST(Gwcap, RoundTripOverManyBlocks) {
@@ -93,7 +94,8 @@ TEST(Gwcap, LargestRecordFits) {
   GwcapOptions options;
   options.block_bytes = 4096;
   auto writer = GwcapWriter::create(dir.file("a"), sample_header(), options);
-  const Blob big = test::finish_record(test::make_head(GPUWATCH_REC_IOCTL), Blob(GPUWATCH_REC_MAX - sizeof(gpuwatch_rec)));
+  const Blob big =
+      test::finish_record(test::make_head(GPUWATCH_REC_IOCTL), Blob(GPUWATCH_REC_MAX - sizeof(gpuwatch_rec)));
   ASSERT_TRUE(writer->append(sample(1)).ok());
   ASSERT_TRUE(writer->append(big).ok());
   ASSERT_TRUE(writer->append(sample(2)).ok());
@@ -144,7 +146,7 @@ TEST(Gwcap, DoesNotReplaceAFileUnlessForced) {
 TEST(Gwcap, FilesAreForTheOwnerOnly) {
   test::ScratchDir dir;
   ASSERT_TRUE(GwcapWriter::create(dir.file("a"), sample_header()).ok());
-  struct stat info{};
+  struct stat info {};
   ASSERT_EQ(::stat(dir.file("a").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 077, 0u);
 }

@@ -88,16 +88,21 @@ TEST(KmodDevice, ForeignNodeIsNamedAsSuch) {
 TEST(HostInfo, ReadsVersionAndGpus) {
   test::ScratchDir dir;
   const std::string root = dir.file("");
-  ASSERT_EQ(std::system(("mkdir -p " + root + "/proc/driver/nvidia/gpus/0000:41:00.0 " + root + "/proc/driver/nvidia/gpus/0000:c1:00.0 " + root +
-                         "/sys/module/nvidia").c_str()), 0);
+  ASSERT_EQ(std::system(("mkdir -p " + root + "/proc/driver/nvidia/gpus/0000:41:00.0 " + root +
+                         "/proc/driver/nvidia/gpus/0000:c1:00.0 " + root + "/sys/module/nvidia")
+                            .c_str()),
+            0);
   EXPECT_EQ(driver_version(root), "");
   test::spill(root + "/sys/module/nvidia/version", "535.104.05\n");
   EXPECT_EQ(driver_version(root), "535.104.05");
   test::spill(root + "/proc/driver/nvidia/version",
-              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (dvs-builder@U22)\nGCC version:  gcc 12.2.0\n");
+              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  "
+              "(dvs-builder@U22)\nGCC version:  gcc 12.2.0\n");
   EXPECT_EQ(driver_version(root), "580.159.04");
-  test::spill(root + "/proc/driver/nvidia/gpus/0000:41:00.0/information", "Model: \t\t NVIDIA H200\nIRQ: 34\nDevice Minor: \t 1\n");
-  test::spill(root + "/proc/driver/nvidia/gpus/0000:c1:00.0/information", "Model: \t\t NVIDIA L4\nDevice Minor: \t 0\n");
+  test::spill(root + "/proc/driver/nvidia/gpus/0000:41:00.0/information",
+              "Model: \t\t NVIDIA H200\nIRQ: 34\nDevice Minor: \t 1\n");
+  test::spill(root + "/proc/driver/nvidia/gpus/0000:c1:00.0/information",
+              "Model: \t\t NVIDIA L4\nDevice Minor: \t 0\n");
   const auto found = gpus(root);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0], (GwcapGpu{0, "0000:c1:00.0", "NVIDIA L4"}));

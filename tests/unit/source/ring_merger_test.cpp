@@ -28,7 +28,9 @@ class FakeRing {
     void* area = ::mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     data_ = static_cast<std::byte*>(area);
     for (int half = 0; half < 2; ++half)
-      EXPECT_NE(::mmap(data_ + static_cast<std::uint64_t>(half) * bytes, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), MAP_FAILED);
+      EXPECT_NE(::mmap(data_ + static_cast<std::uint64_t>(half) * bytes, bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_FIXED, fd, 0),
+                MAP_FAILED);
     ::close(fd);
   }
   FakeRing(const FakeRing&) = delete;
@@ -45,7 +47,8 @@ class FakeRing {
     __atomic_store_n(&producer.next_seq, producer.next_seq + 1, __ATOMIC_RELAXED);
     const std::uint64_t tail = __atomic_load_n(&consumer.tail, __ATOMIC_ACQUIRE);
     if (!overwrite && producer.head - tail + record.size() > bytes_) {
-      __atomic_store_n(&producer.lost[GPUWATCH_LOSS_RING_FULL], producer.lost[GPUWATCH_LOSS_RING_FULL] + 1, __ATOMIC_RELAXED);
+      __atomic_store_n(&producer.lost[GPUWATCH_LOSS_RING_FULL], producer.lost[GPUWATCH_LOSS_RING_FULL] + 1,
+                       __ATOMIC_RELAXED);
       return false;
     }
     while (overwrite && producer.head - producer.oldest + record.size() > bytes_) {
@@ -182,7 +185,8 @@ TEST(RingMerger, CorruptRingsGiveErrorsThatNameTheCpu) {
   const auto set_len = [](std::uint32_t len) {
     return [len](FakeRing& ring) { std::memcpy(ring.at(0), &len, sizeof len); };
   };
-  for (std::uint32_t len : {0u, 8u, 89u, 0xffffffffu, 65536u, 4096u}) EXPECT_NE(run(set_len(len)).find("CPU 3"), std::string::npos) << len;
+  for (std::uint32_t len : {0u, 8u, 89u, 0xffffffffu, 65536u, 4096u})
+    EXPECT_NE(run(set_len(len)).find("CPU 3"), std::string::npos) << len;
   EXPECT_NE(run([](FakeRing& ring) { ring.producer.head += 4096; }).find("head is at"), std::string::npos);
   EXPECT_NE(run([](FakeRing& ring) { ring.producer.head += 4; }).find("head is at"), std::string::npos);
   EXPECT_NE(run([](FakeRing& ring) { ring.producer.head = ~0ull; }).find("head is at"), std::string::npos);

@@ -54,7 +54,8 @@ base::Result<int> run_doctor(const Flags& flags) {
   const std::vector<Check> checks = examine();
   for (const Check& check : checks) (flags.has("json") ? print_json : print_text)(output.buffer(), check);
   if (base::Status status = output.flush(); !status.ok()) return std::move(status.error());
-  const bool problem = std::any_of(checks.begin(), checks.end(), [](const Check& check) { return check.verdict == Verdict::kProblem; });
+  const bool problem =
+      std::any_of(checks.begin(), checks.end(), [](const Check& check) { return check.verdict == Verdict::kProblem; });
   return problem ? kExitFinding : kExitOk;
 }
 

@@ -66,7 +66,8 @@ Result<int> record_all(const Flags& flags, Selection& selection, const source::G
 }
 
 // Writes what the rings hold now.
-Status dump(source::KmodSource& source, const std::string& path, const std::string& label, const source::GwcapOptions& options) {
+Status dump(source::KmodSource& source, const std::string& path, const std::string& label,
+            const source::GwcapOptions& options) {
   source::GwcapHeader header = source.header();
   header.label = label;
   auto writer = source::GwcapWriter::create(path, header, options);
@@ -86,7 +87,8 @@ Status dump(source::KmodSource& source, const std::string& path, const std::stri
 Result<int> record_flight(const Flags& flags, Selection& selection, const source::GwcapOptions& options) {
   const std::uint64_t mebibytes = *flags.number("flight-recorder");
   if (mebibytes == 0 || mebibytes > (source::kRingMax >> 20))
-    return Error(Code::kBadInput, "--flight-recorder: from 1 to " + std::to_string(source::kRingMax >> 20) + " MiB per CPU");
+    return Error(Code::kBadInput,
+                 "--flight-recorder: from 1 to " + std::to_string(source::kRingMax >> 20) + " MiB per CPU");
   const std::string path = flags.text("output");
   const std::string label = flags.text("label");
   // Found out now rather than when the dump is wanted.
@@ -99,7 +101,8 @@ Result<int> record_flight(const Flags& flags, Selection& selection, const source
   unsigned dumps = 0;
   while (!stop_wanted() && base::monotonic_ns() < deadline) {
     if (take_dump_wanted())
-      if (Status status = dump(**source, path + "." + std::to_string(++dumps), label, options); !status.ok()) say(status.error().message());
+      if (Status status = dump(**source, path + "." + std::to_string(++dumps), label, options); !status.ok())
+        say(status.error().message());
     // The rings are always readable in this mode, so poll() on them would not
     // sleep; a signal ends this wait early.
     ::poll(nullptr, 0, static_cast<int>(kPollTimeout.count()));

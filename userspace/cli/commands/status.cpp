@@ -33,8 +33,10 @@ std::string_view method_name(std::uint32_t method) {
 }
 
 std::string features_text(std::uint64_t features) {
-  constexpr std::pair<std::uint64_t, std::string_view> kBits[] = {
-      {GPUWATCH_FEAT_REDIRECT, "redirect"}, {GPUWATCH_FEAT_KRETPROBE, "kretprobe"}, {GPUWATCH_FEAT_CGROUP_V2, "cgroup-v2"}, {GPUWATCH_FEAT_CGROUP_V1, "cgroup-v1"}};
+  constexpr std::pair<std::uint64_t, std::string_view> kBits[] = {{GPUWATCH_FEAT_REDIRECT, "redirect"},
+                                                                  {GPUWATCH_FEAT_KRETPROBE, "kretprobe"},
+                                                                  {GPUWATCH_FEAT_CGROUP_V2, "cgroup-v2"},
+                                                                  {GPUWATCH_FEAT_CGROUP_V1, "cgroup-v1"}};
   std::string out;
   for (const auto& [bit, name] : kBits) {
     if ((features & bit) == 0) continue;
@@ -44,14 +46,15 @@ std::string features_text(std::uint64_t features) {
   return out;
 }
 
-void print_text(std::string& out, const gpuwatch_info& info, const std::vector<gpuwatch_target>& targets, const std::string& driver) {
+void print_text(std::string& out, const gpuwatch_info& info, const std::vector<gpuwatch_target>& targets,
+                const std::string& driver) {
   const auto line = [&](std::string_view key, const std::string& value) {
     out += key;
     out.append(key.size() < 14 ? 14 - key.size() : 1, ' ');
     out += value + "\n";
   };
-  line("module", base::escaped(text_of(info.release, sizeof info.release)) + " (ABI " + std::to_string(info.abi_major) + "." +
-                     std::to_string(info.abi_minor) + ", schema " + std::to_string(info.schema) + ")");
+  line("module", base::escaped(text_of(info.release, sizeof info.release)) + " (ABI " + std::to_string(info.abi_major) +
+                     "." + std::to_string(info.abi_minor) + ", schema " + std::to_string(info.schema) + ")");
   line("features", features_text(info.features));
   line("driver", driver.empty() ? "none loaded" : driver);
   line("attached", info.attached == 0 ? "no" : info.pinned != 0 ? "yes, by attach" : "yes, by a consumer");
@@ -60,23 +63,25 @@ void print_text(std::string& out, const gpuwatch_info& info, const std::vector<g
   line("capture plan", info.plan_generation == 0 ? "built-in" : "number " + std::to_string(info.plan_generation));
   line("missed", std::to_string(info.probe_missed) + " calls, " + std::to_string(info.stage_exhausted) + " captures");
   for (const gpuwatch_target& target : targets) {
-    std::string value = base::escaped(text_of(target.module, sizeof target.module)) + " " + std::string(op_name(target.op)) + ": " +
-                        std::string(method_name(target.method)) + ", " + std::to_string(target.calls) + " calls, " +
-                        std::to_string(target.in_flight) + " in flight";
+    std::string value = base::escaped(text_of(target.module, sizeof target.module)) + " " +
+                        std::string(op_name(target.op)) + ": " + std::string(method_name(target.method)) + ", " +
+                        std::to_string(target.calls) + " calls, " + std::to_string(target.in_flight) + " in flight";
     if (target.error != 0) value += std::string(", error ") + std::strerror(-target.error);
     line("function", value);
   }
 }
 
-void print_json(std::string& out, const gpuwatch_info& info, const std::vector<gpuwatch_target>& targets, const std::string& driver) {
+void print_json(std::string& out, const gpuwatch_info& info, const std::vector<gpuwatch_target>& targets,
+                const std::string& driver) {
   nlohmann::json list = nlohmann::json::array();
   for (const gpuwatch_target& target : targets)
-    list.push_back({{"module", base::to_utf8(text_of(target.module, sizeof target.module))},
-                    {"op", op_name(target.op)},
-                    {"method", target.method == GPUWATCH_METHOD_NONE ? "none" : std::string(method_name(target.method))},
-                    {"errno", -target.error},
-                    {"calls", target.calls},
-                    {"in_flight", target.in_flight}});
+    list.push_back(
+        {{"module", base::to_utf8(text_of(target.module, sizeof target.module))},
+         {"op", op_name(target.op)},
+         {"method", target.method == GPUWATCH_METHOD_NONE ? "none" : std::string(method_name(target.method))},
+         {"errno", -target.error},
+         {"calls", target.calls},
+         {"in_flight", target.in_flight}});
   const nlohmann::json json = {{"release", base::to_utf8(text_of(info.release, sizeof info.release))},
                                {"abi_major", info.abi_major},
                                {"abi_minor", info.abi_minor},

@@ -73,7 +73,8 @@ class Follower {
   std::chrono::milliseconds next_timeout() const {
     const std::uint64_t now = base::monotonic_ns();
     const std::uint64_t left_ms = deadline_ns_ > now ? (deadline_ns_ - now) / 1'000'000 + 1 : 0;
-    return std::min(kPollTimeout, std::chrono::milliseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(left_ms, 1000))));
+    return std::min(kPollTimeout,
+                    std::chrono::milliseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(left_ms, 1000))));
   }
 
   Status print() {
@@ -142,7 +143,8 @@ Result<int> follow(const TailPlan& plan, const Flags& flags, const std::string& 
 
 Result<int> run_tail(const Flags& flags) {
   TailPlan plan;
-  if (flags.has("replay") && flags.text("replay").empty()) return Error(base::Code::kBadInput, "--replay: no file named");
+  if (flags.has("replay") && flags.text("replay").empty())
+    return Error(base::Code::kBadInput, "--replay: no file named");
   plan.replay = flags.text("replay");
   plan.raw = flags.has("raw");
   plan.json = flags.has("json");
