@@ -7,17 +7,19 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../vm/simdrv/gwsim.h"
 #include "measure.h"
 #include "reader.h"
 
-enum { kDrainRecords = 10000, kDrainRounds = 5, kMaxCalls = 16 };
+enum { kDrainRecords = 10000, kDrainRounds = 5, kLiveCalls = 20000 };
 
 /* --- the calls ------------------------------------------------------------ */
 
@@ -96,6 +98,14 @@ static void read_by(struct reader *reader)
 	}
 }
 
+static void drain_two(void *context)
+{
+	struct reader **both = context;
+
+	reader_drain(both[0]);
+	reader_drain(both[1]);
+}
+
 /* --- the module ----------------------------------------------------------- */
 
 static void load(const char *path, const char *parameters)
@@ -168,13 +178,13 @@ static void measure_bare(void)
 		const struct bench_call *call;
 		double *to;
 	} all[] = {
-		{ "no-op", &nop_call, &bare_nop },
-		{ "echo, 64 bytes", &echo64_call, &bare_echo64 },
-		{ "echo, 32 bytes", &echo32_call, &bare_echo32 },
-		{ "RM_CONTROL, 32 bytes", &control_call, &bare_control },
-		{ "RM_CONTROL, 32 + 64 nested bytes", &nested_call, &bare_nested },
-		{ "getppid", &getppid_call, &bare_getppid },
-		{ "open and close /dev/null", &null_call, &bare_null },
+		{ "bare: no-op", &nop_call, &bare_nop },
+		{ "bare: echo, 64 bytes", &echo64_call, &bare_echo64 },
+		{ "bare: echo, 32 bytes", &echo32_call, &bare_echo32 },
+		{ "bare: RM_CONTROL, 32 bytes", &control_call, &bare_control },
+		{ "bare: RM_CONTROL, 32 + 64 nested bytes", &nested_call, &bare_nested },
+		{ "bare: getppid", &getppid_call, &bare_getppid },
+		{ "bare: open and close /dev/null", &null_call, &bare_null },
 	};
 	size_t i;
 
@@ -227,21 +237,52 @@ static void measure_drain(struct reader *reader)
 		if (spent < least)
 			least = spent;
 	}
-	bench_report("value", "drain, instructions per record", (double)least / kDrainRecords);
+	bench_report("added", "reader: take one record", (double)least / kDrainRecords);
 }
 
-static void measure_wakeups(struct reader *reader)
+/* A reader of its own process, woken by the module, while a thread keeps calling:
+ * all that recording costs the machine, per call. */
+static void measure_live(void)
 {
-	struct gpuwatch_stats stats = reader_stats(reader);
+	struct bench_call live = { .call = do_ioctl, .context = &nop };
+	double bare = bench_total(&live, kLiveCalls);
+	struct gpuwatch_stats stats;
+	struct reader reader;
+	pid_t pid;
 
+	reader_open(&reader, NULL);
+	pid = fork();
+	if (pid == 0)
+		reader_follow(&reader);
+	plan_nop(64);
+	bench_report("added", "with a live reader, all included", bench_total(&live, kLiveCalls) - bare);
+	stats = reader_stats(&reader);
+	if (stats.records != stats.seq || stats.records < kLiveCalls)
+		bench_die("a live reader lost %llu of %llu records",
+			  (unsigned long long)(stats.seq - stats.records), (unsigned long long)stats.seq);
 	bench_report("value", "wake-ups per 1000 records",
 		     1000.0 * (double)stats.wakeups / (double)stats.records);
-	bench_report("value", "bytes per record", (double)stats.bytes / (double)stats.records);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	reader_close(&reader);
+}
+
+static void measure_two(struct reader *first)
+{
+	struct reader second;
+	struct reader *both[] = { first, &second };
+
+	reader_open(&second, NULL);
+	nop_call.between = drain_two;
+	nop_call.between_context = both;
+	added("2 consumers, 64 + 64 bytes", &nop_call, bare_nop);
+	read_by(first);
+	reader_close(&second);
 }
 
 static void measure_full(void)
 {
-	struct reader reader, second;
+	struct reader reader;
 
 	reader_open(&reader, NULL);
 	check_hooked(GPUWATCH_METHOD_REDIRECT);
@@ -255,14 +296,15 @@ static void measure_full(void)
 	added("full record, 32 + 32 bytes", &nop_call, bare_nop);
 	plan_nop(64);
 	added("full record, 64 + 64 bytes", &nop_call, bare_nop);
+	bench_report("value", "bytes of that record", reader.last_bytes);
 	added("full record: getppid", &getppid_call, bare_getppid);
 	added("full record: open and close /dev/null", &null_call, bare_null);
 	measure_drain(&reader);
-	measure_wakeups(&reader);
-	reader_open(&second, NULL);
-	reader_close(&second);
+	measure_two(&reader);
 	reader_close(&reader);
 	read_by(NULL);
+	detach();
+	measure_live();
 	detach();
 }
 

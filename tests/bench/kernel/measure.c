@@ -50,13 +50,13 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static uint64_t round_of(const struct bench_call *bench)
+static uint64_t round_of(const struct bench_call *bench, int calls)
 {
 	uint64_t begin = bench_instructions();
 	long wrong = 0;
 	int i;
 
-	for (i = 0; i < kCalls; i++)
+	for (i = 0; i < calls; i++)
 		wrong |= bench->call(bench->context) ^ bench->expected;
 	begin = bench_instructions() - begin;
 	if (wrong)
@@ -71,7 +71,7 @@ double bench_measure(const struct bench_call *bench)
 	int i;
 
 	for (i = -kWarmUp; i < kRounds; i++) {
-		uint64_t spent = round_of(bench);
+		uint64_t spent = round_of(bench, kCalls);
 
 		if (i >= 0)
 			rounds[i] = spent;
@@ -80,6 +80,12 @@ double bench_measure(const struct bench_call *bench)
 	}
 	qsort(rounds, kRounds, sizeof(rounds[0]), by_value);
 	return (double)rounds[kRounds / 2] / kCalls - loop_cost;
+}
+
+double bench_total(const struct bench_call *bench, int calls)
+{
+	round_of(bench, kCalls);
+	return (double)round_of(bench, calls) / calls - loop_cost;
 }
 
 static long nothing(void *context)

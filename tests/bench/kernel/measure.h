@@ -25,6 +25,9 @@ void bench_prepare(void);
  * a call does not return what it should. */
 double bench_measure(const struct bench_call *bench);
 
+/* The mean of one long run, with all that happens in the machine meanwhile. */
+double bench_total(const struct bench_call *bench, int calls);
+
 uint64_t bench_instructions(void);
 
 /* A result line for the host: kind, case, value. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -61,25 +62,36 @@ void reader_close(struct reader *reader)
 uint64_t reader_drain(struct reader *reader)
 {
 	uint64_t head = __atomic_load_n(&reader->producer->head, __ATOMIC_ACQUIRE);
-	uint64_t tail = reader->consumer->tail, count = 0, lost = 0;
-	const uint64_t first = tail;
+	uint64_t tail = reader->consumer->tail, count = 0, lost;
 
 	while (tail < head) {
 		const struct gpuwatch_rec *rec = (const void *)(reader->data + (tail & (kRingBytes - 1)));
 
 		if (rec->len < sizeof(*rec) || rec->len > head - tail)
 			bench_die("a record of %u bytes", rec->len);
-		if (rec->type == GPUWATCH_REC_IOCTL)
+		if (rec->type == GPUWATCH_REC_IOCTL) {
 			reader->records++;
+			reader->last_bytes = rec->len;
+		}
 		tail += rec->len;
 		count++;
 	}
 	__atomic_store_n(&reader->consumer->tail, tail, __ATOMIC_RELEASE);
-	reader->bytes += tail - first;
 	lost = reader->producer->lost[GPUWATCH_LOSS_RING_FULL];
 	if (lost)
 		bench_die("%llu records lost", (unsigned long long)lost);
 	return count;
+}
+
+void reader_follow(struct reader *reader)
+{
+	struct pollfd wait = { .fd = reader->fd, .events = POLLIN };
+
+	for (;;) {
+		if (poll(&wait, 1, -1) < 0)
+			bench_die("poll: %s", strerror(errno));
+		reader_drain(reader);
+	}
 }
 
 void reader_drain_between(void *reader)

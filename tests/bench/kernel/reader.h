@@ -16,7 +16,7 @@ struct reader {
 	const struct gpuwatch_ring_producer *producer;
 	const uint8_t *data;
 	uint64_t records;	/* of type IOCTL, taken so far */
-	uint64_t bytes;
+	uint32_t last_bytes;	/* of the last record of that type */
 };
 
 /* Filter may be NULL. Delivery starts. */
@@ -26,6 +26,9 @@ void reader_close(struct reader *reader);
 /* Takes all there is. Returns the number of records; a lost one ends the program. */
 uint64_t reader_drain(struct reader *reader);
 void reader_drain_between(void *reader);
+
+/* Waits for records and takes them, for ever. */
+__attribute__((noreturn)) void reader_follow(struct reader *reader);
 
 struct gpuwatch_stats reader_stats(const struct reader *reader);
 
