@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "decode/captures.h"
 #include "decode/tables.h"
 #include "model/definitions.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 using model::Call;
 using model::CallKind;
-using model::Capture;
 using model::Field;
 using model::Space;
 using model::Tag;
@@ -31,38 +31,33 @@ constexpr std::uint32_t ioc_size(std::uint32_t request) { return (request >> 16)
 // Warnings of NV_STATUS mean success with a remark.
 constexpr std::uint32_t kFirstWarning = 0x10000;
 
+constexpr CapturePart kNothing;
+
 std::uint64_t load(const std::byte* at, unsigned width) {
-  const auto read = [at](auto value) {
-    std::memcpy(&value, at, sizeof value);
-    return std::uint64_t{value};
-  };
-  switch (width) {
-    case 8:
-      return read(std::uint64_t{});
-    case 4:
-      return read(std::uint32_t{});
-    case 2:
-      return read(std::uint16_t{});
-    default:
-      return read(std::uint8_t{});
-  }
+  std::uint64_t value = 0;
+  // Little endian on both sides: the low bytes are the value.
+  if (width == 4)
+    std::memcpy(&value, at, 4);
+  else if (width == 8)
+    std::memcpy(&value, at, 8);
+  else
+    std::memcpy(&value, at, width == 2 ? 2 : 1);
+  return value;
 }
 
-bool covers(const Capture* capture, const tables::FieldSpec& spec) {
-  return capture != nullptr && capture->bytes.size() >= std::size_t{spec.offset} + spec.width;
+bool covers(const CapturePart& part, const tables::FieldSpec& spec) {
+  return part.bytes >= std::uint32_t{spec.offset} + spec.width;
 }
 
-void read_fields(Call& call, const tables::StructInfo& info, const Capture* before, const Capture* after) {
+void read_fields(Call& call, const tables::StructInfo& info, const CapturePart& before, const CapturePart& after) {
   for (const tables::FieldSpec& spec : tables::fields_of(info)) {
-    const Capture* from = before;
-    if (spec.source == 1)
-      from = after;
-    else if (spec.source == 2 && covers(after, spec))
-      from = after;
-    else if (!covers(before, spec))
-      from = after;
-    if (!covers(from, spec)) continue;
-    call.set(spec.field, load(from->bytes.data() + spec.offset, spec.width) + spec.plus_one);
+    const CapturePart* from = spec.source == 0 ? &before : &after;
+    if (!covers(*from, spec)) {
+      if (spec.source == 1) continue;
+      from = from == &before ? &after : &before;
+      if (!covers(*from, spec)) continue;
+    }
+    call.set(spec.field, load(from->data + spec.offset, spec.width) + spec.plus_one);
   }
 }
 
@@ -140,18 +135,13 @@ CallKind kind_of(std::uint16_t type) {
   }
 }
 
-bool lacks_bytes(const model::IoctlView& view) {
-  for (std::size_t i = 0; i < view.count; ++i)
-    if (view.captures[i].head.flags != 0) return true;
-  return false;
-}
-
 }  // namespace
 
 Decoder::Decoder(model::DriverVersion version) {
   const tables::BranchChoice choice = tables::choose_branch(version);
   branch_ = choice.index;
   inherited_ = choice.inherited;
+  if (const auto* ok = tables::statuses.find(0, branch_)) ok_name_ = ok->name;
 }
 
 std::string_view Decoder::branch() const { return tables::branch(branch_).name; }
@@ -195,27 +185,27 @@ Call Decoder::decode(const model::RawRecord& record) const {
 }
 
 void Decoder::decode_ioctl(Call& call) const {
-  const auto view = model::parse_ioctl(call.record);
-  if (!view) {
+  Captures captures;
+  if (!captures.parse(call.record.payload)) {
     call.kind = CallKind::kMalformed;
     return;
   }
-  call.request = view->fixed.cmd;
-  call.ret = view->fixed.ret;
-  call.duration_ns = view->fixed.duration_ns;
-  call.truncated = lacks_bytes(*view);
-  if (const Capture* in = view->find(GPUWATCH_CAP_ARG_IN)) call.arg_bytes = in->head.want;
+  call.request = captures.fixed.cmd;
+  call.ret = captures.fixed.ret;
+  call.duration_ns = captures.fixed.duration_ns;
+  call.truncated = captures.flags != 0;
+  call.arg_bytes = captures[GPUWATCH_CAP_ARG_IN].want;
   switch (call.record.head.node_kind) {
     case GPUWATCH_NODE_CTL:
     case GPUWATCH_NODE_GPU:
-      decode_frontend(call, *view);
+      decode_frontend(call, captures);
       break;
     case GPUWATCH_NODE_UVM:
     case GPUWATCH_NODE_UVM_TOOLS:
-      decode_uvm(call, *view);
+      decode_uvm(call, captures);
       break;
     case GPUWATCH_NODE_MODESET:
-      decode_nvkms(call, *view);
+      decode_nvkms(call, captures);
       break;
     default:
       call.space = Space::kOther;
@@ -225,11 +215,11 @@ void Decoder::decode_ioctl(Call& call) const {
   }
 }
 
-void Decoder::decode_frontend(Call& call, const model::IoctlView& view) const {
+void Decoder::decode_frontend(Call& call, const Captures& captures) const {
   const bool wrapped = (call.record.head.flags & GPUWATCH_F_XFER) != 0;
   call.space = Space::kFrontend;
-  call.number = wrapped ? view.fixed.inner_cmd : ioc_nr(call.request);
-  call.arg_bytes = wrapped ? view.fixed.inner_size : ioc_size(call.request);
+  call.number = wrapped ? captures.fixed.inner_cmd : ioc_nr(call.request);
+  call.arg_bytes = wrapped ? captures.fixed.inner_size : ioc_size(call.request);
   const tables::Entry* escape = tables::escapes.find(call.number, branch_);
   if (escape == nullptr) {
     call.named = false;
@@ -247,17 +237,17 @@ void Decoder::decode_frontend(Call& call, const model::IoctlView& view) const {
   const bool fits = escape->is_array ? call.arg_bytes % info->bytes == 0 : call.arg_bytes == info->bytes;
   if (!fits) ++stats_.size_mismatches;
   // After an error the driver has not written the argument back.
-  const Capture* after = call.ret >= 0 ? view.find(GPUWATCH_CAP_ARG_OUT) : nullptr;
-  read_fields(call, *info, view.find(GPUWATCH_CAP_ARG_IN), after);
+  const CapturePart& after = call.ret >= 0 ? captures[GPUWATCH_CAP_ARG_OUT] : kNothing;
+  read_fields(call, *info, captures[GPUWATCH_CAP_ARG_IN], after);
   name_status(call);
   if (call.has(Field::kClass)) {
-    name_class(call, view);
+    name_class(call, captures);
   } else if (call.has(Field::kControl)) {
-    name_control(call, view);
+    name_control(call, captures);
   }
 }
 
-void Decoder::name_class(Call& call, const model::IoctlView& view) const {
+void Decoder::name_class(Call& call, const Captures& captures) const {
   const tables::Entry* entry = tables::classes.find(call.get32(Field::kClass), branch_);
   if (entry == nullptr) {
     call.named = false;
@@ -266,10 +256,10 @@ void Decoder::name_class(Call& call, const model::IoctlView& view) const {
   }
   call.detail = entry->name;
   call.category = entry->category;
-  read_params(call, view, entry->struct_id);
+  read_params(call, captures, entry->struct_id);
 }
 
-void Decoder::name_control(Call& call, const model::IoctlView& view) const {
+void Decoder::name_control(Call& call, const Captures& captures) const {
   const std::uint32_t control = call.get32(Field::kControl);
   if (const auto* interface = tables::interfaces.find(control >> 8, branch_)) call.interface = interface->name;
   const tables::Entry* entry = tables::controls.find(control, branch_);
@@ -281,19 +271,19 @@ void Decoder::name_control(Call& call, const model::IoctlView& view) const {
   call.detail = entry->name;
   call.privilege = tables::privilege_name(*entry);
   if (entry->tag != Tag::kNone) call.tag = entry->tag;
-  read_params(call, view, entry->struct_id);
+  read_params(call, captures, entry->struct_id);
 }
 
-void Decoder::read_params(Call& call, const model::IoctlView& view, std::uint16_t struct_id) const {
+void Decoder::read_params(Call& call, const Captures& captures, std::uint16_t struct_id) const {
   const tables::StructInfo* info = tables::struct_info(struct_id, branch_);
   if (info == nullptr) return;
   call.params_expected_bytes = info->bytes;
   if (info->fields == 0) return;
-  const Capture* after = call.ret >= 0 ? view.find(GPUWATCH_CAP_NESTED0_OUT) : nullptr;
-  read_fields(call, *info, view.find(GPUWATCH_CAP_NESTED0_IN), after);
+  const CapturePart& after = call.ret >= 0 ? captures[GPUWATCH_CAP_NESTED0_OUT] : kNothing;
+  read_fields(call, *info, captures[GPUWATCH_CAP_NESTED0_IN], after);
 }
 
-void Decoder::decode_uvm(Call& call, const model::IoctlView& view) const {
+void Decoder::decode_uvm(Call& call, const Captures& captures) const {
   call.space = Space::kUvm;
   call.number = call.request;
   const tables::Entry* command = tables::uvm.find(call.number, branch_);
@@ -309,21 +299,20 @@ void Decoder::decode_uvm(Call& call, const model::IoctlView& view) const {
   // The request word of UVM says nothing about the size: the table does.
   call.expected_bytes = info->bytes;
   call.arg_bytes = info->bytes;
-  const Capture* after = call.ret >= 0 ? view.find(GPUWATCH_CAP_ARG_OUT) : nullptr;
-  read_fields(call, *info, view.find(GPUWATCH_CAP_ARG_IN), after);
+  const CapturePart& after = call.ret >= 0 ? captures[GPUWATCH_CAP_ARG_OUT] : kNothing;
+  read_fields(call, *info, captures[GPUWATCH_CAP_ARG_IN], after);
   name_status(call);
 }
 
-void Decoder::decode_nvkms(Call& call, const model::IoctlView& view) const {
+void Decoder::decode_nvkms(Call& call, const Captures& captures) const {
   call.space = Space::kNvkms;
   call.number = call.request;
-  const Capture* in = view.find(GPUWATCH_CAP_ARG_IN);
-  const auto command = in ? model::read_at<std::uint32_t>(in->bytes, 0) : std::nullopt;
+  const CapturePart& in = captures[GPUWATCH_CAP_ARG_IN];
   const tables::Entry* entry = nullptr;
-  if (command) {
-    call.number = *command;
-    entry = tables::nvkms.find(*command, branch_);
-    if (const auto size = model::read_at<std::uint32_t>(in->bytes, 4)) call.set(Field::kParamsSize, *size);
+  if (in.bytes >= 8) {
+    call.number = static_cast<std::uint32_t>(load(in.data, 4));
+    call.set(Field::kParamsSize, load(in.data + 4, 4));
+    entry = tables::nvkms.find(call.number, branch_);
   }
   if (entry == nullptr) {
     call.named = false;
@@ -336,13 +325,17 @@ void Decoder::decode_nvkms(Call& call, const model::IoctlView& view) const {
 void Decoder::name_status(Call& call) const {
   if (!call.has(Field::kStatus)) return;
   const std::uint32_t status = call.get32(Field::kStatus);
+  if (status == 0) {
+    call.status_name = ok_name_;
+    return;
+  }
   if (const auto* entry = tables::statuses.find(status, branch_)) {
     call.status_name = entry->name;
     call.denied = entry->tag == Tag::kDenial;
   } else {
     ++stats_.unknown_status;
   }
-  call.failed = status != 0 && status < kFirstWarning;
+  call.failed = status < kFirstWarning;
 }
 
 }  // namespace gpuwatch::decode

@@ -12,6 +12,8 @@
 
 namespace gpuwatch::decode {
 
+class Captures;
+
 struct Stats {
   std::uint64_t records = 0;
   std::uint64_t malformed = 0;        // payload does not have the promised form
@@ -41,16 +43,17 @@ class Decoder {
 
  private:
   void decode_ioctl(model::Call& call) const;
-  void decode_frontend(model::Call& call, const model::IoctlView& view) const;
-  void decode_uvm(model::Call& call, const model::IoctlView& view) const;
-  void decode_nvkms(model::Call& call, const model::IoctlView& view) const;
-  void name_class(model::Call& call, const model::IoctlView& view) const;
-  void name_control(model::Call& call, const model::IoctlView& view) const;
-  void read_params(model::Call& call, const model::IoctlView& view, std::uint16_t struct_id) const;
+  void decode_frontend(model::Call& call, const Captures& captures) const;
+  void decode_uvm(model::Call& call, const Captures& captures) const;
+  void decode_nvkms(model::Call& call, const Captures& captures) const;
+  void name_class(model::Call& call, const Captures& captures) const;
+  void name_control(model::Call& call, const Captures& captures) const;
+  void read_params(model::Call& call, const Captures& captures, std::uint16_t struct_id) const;
   void name_status(model::Call& call) const;
 
   unsigned branch_;
   bool inherited_;
+  std::string_view ok_name_;  // of status 0, which nearly every call has
   mutable Stats stats_;
 };
 

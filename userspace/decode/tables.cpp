@@ -16,6 +16,11 @@ const Table& interfaces = kInterfaces;
 const Table& statuses = kStatuses;
 const Table& nvkms = kNvkms;
 
+const StructInfo* const struct_infos = kStructInfos;
+const FieldSpec* const fields = kFields;
+const std::uint16_t* const struct_index = kStructIndex;
+const std::uint32_t struct_count = kStructCount;
+
 unsigned branch_count() { return kBranchCount; }
 
 const Branch& branch(unsigned index) { return kBranches[index < kBranchCount ? index : kBranchCount - 1]; }
@@ -27,14 +32,6 @@ BranchChoice choose_branch(model::DriverVersion version) {
     if (kBranches[i].major <= version.major) best = i;
   return {best, kBranches[best].major != version.major};
 }
-
-const StructInfo* struct_info(std::uint16_t struct_id, unsigned branch) {
-  if (struct_id == kNoStruct) return nullptr;
-  const std::uint16_t place = kStructIndex[branch][struct_id];
-  return place == 0 ? nullptr : &kStructInfos[place - 1];
-}
-
-std::span<const FieldSpec> fields_of(const StructInfo& info) { return {kFields + info.first_field, info.fields}; }
 
 std::string_view privilege_name(const Entry& control) { return kPrivileges[control.privilege]; }
 

@@ -89,9 +89,22 @@ const Branch& branch(unsigned index);
 // an unknown version, the oldest for one before it.
 BranchChoice choose_branch(model::DriverVersion version);
 
+extern const StructInfo* const struct_infos;
+extern const FieldSpec* const fields;
+// One row per branch: 0 where it does not have the struct, else 1 + place in
+// struct_infos.
+extern const std::uint16_t* const struct_index;
+extern const std::uint32_t struct_count;
+
 // nullptr where the branch does not have the struct.
-const StructInfo* struct_info(std::uint16_t struct_id, unsigned branch);
-std::span<const FieldSpec> fields_of(const StructInfo& info);
+inline const StructInfo* struct_info(std::uint16_t struct_id, unsigned branch) {
+  if (struct_id == kNoStruct) return nullptr;
+  const std::uint16_t place = struct_index[branch * struct_count + struct_id];
+  return place == 0 ? nullptr : struct_infos + place - 1;
+}
+inline std::span<const FieldSpec> fields_of(const StructInfo& info) {
+  return {fields + info.first_field, info.fields};
+}
 std::string_view privilege_name(const Entry& control);
 
 }  // namespace gpuwatch::decode::tables

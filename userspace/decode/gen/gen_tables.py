@@ -82,10 +82,10 @@ class Writer:
             rows.append(row)
         self.array("inline constexpr FieldSpec kFields[]", fields)
         self.array("inline constexpr StructInfo kStructInfos[]", infos)
-        self.emit("// 0: the branch does not have the struct; else 1 + place in kStructInfos.")
-        self.emit(f"inline constexpr std::uint16_t kStructIndex[kBranchCount][{len(self.struct_id)}] = {{")
+        self.emit(f"inline constexpr std::uint32_t kStructCount = {len(self.struct_id)};")
+        self.emit("inline constexpr std::uint16_t kStructIndex[] = {")
         for row in rows:
-            self.emit("    {" + ",".join(str(v) for v in row) + "},")
+            self.emit("    " + ",".join(str(v) for v in row) + ",")
         self.emit("};")
 
     @staticmethod
