@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -17,11 +18,10 @@
 enum { kBefore = 1, kAfter = 2, kDefaultBytes = 256, kNestedCap = 512, kXferBytes = 16, kHead = 256 };
 
 #define FRONTEND (1u << GPUWATCH_NODE_CTL | 1u << GPUWATCH_NODE_GPU)
-#define UVM (1u << GPUWATCH_NODE_UVM)
 #define SIZE_AND_NR 0x3fff00ffu  // as an inner command of an XFER is compared
 
-// The plan without a plan file: RM_CONTROL, both forms of RM_ALLOC, the XFER
-// wrapper. UVM commands carry no size, and UVM_INITIALIZE only looks as if.
+// The plan without a plan file, the same as the kernel module's: both forms of
+// RM_ALLOC, RM_CONTROL, the XFER wrapper.
 static const struct gpuwatch_plan_entry builtin_entries[] = {
     {.cmd = 0x0030002b, .cmd_mask = SIZE_AND_NR, .node_mask = FRONTEND, .in_bytes = 48, .out_bytes = 48,
      .nested = {{.ptr_offset = 16, .len_value = 32, .cap = kNestedCap, .len_kind = GPUWATCH_LEN_AT, .directions = 3}}},
@@ -30,8 +30,6 @@ static const struct gpuwatch_plan_entry builtin_entries[] = {
     {.cmd = 0x0020002a, .cmd_mask = SIZE_AND_NR, .node_mask = FRONTEND, .in_bytes = 32, .out_bytes = 32,
      .nested = {{.ptr_offset = 16, .len_value = 24, .cap = kNestedCap, .len_kind = GPUWATCH_LEN_AT, .directions = 3}}},
     {.cmd = 0xd3, .cmd_mask = 0xff, .node_mask = FRONTEND, .flags = GPUWATCH_PLAN_XFER, .in_bytes = kXferBytes},
-    {.cmd = 0x30000001, .cmd_mask = 0xffffffff, .node_mask = UVM, .in_bytes = 16, .out_bytes = 16},
-    {.cmd = 0x30000002, .cmd_mask = 0xffffffff, .node_mask = UVM},
 };
 
 static const struct gpuwatch_plan_entry *entries = builtin_entries;
@@ -205,7 +203,7 @@ static bool nested_of(const struct gpuwatch_plan_nested *n, const unsigned char 
   *want = n->len_value;
   if (n->len_kind == GPUWATCH_LEN_BY_KEY) {
     uint32_t key = u32_at(arg, arg_len, n->key_offset, &ok);
-    if (!ok || !size_by_key(key, want)) {
+    if (!ok || !size_by_key(key, want) || *want == 0) {
       ok = true;
       *want = u32_at(arg, arg_len, n->len_value, &ok);
     }
@@ -217,47 +215,60 @@ static bool nested_of(const struct gpuwatch_plan_nested *n, const unsigned char 
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
+struct argument {
+  const struct gpuwatch_plan_entry *entry;
+  uint32_t want, in, out;
+};
+
+// What to copy for a command whose word declares so many bytes.
+static struct argument argument_of(uint32_t word, uint32_t declared, uint8_t kind) {
+  struct argument a = {.entry = find(word, kind), .want = declared, .in = default_bytes, .out = default_bytes};
+  if (a.entry) {
+    a.in = a.entry->in_bytes;
+    a.out = a.entry->out_bytes;
+    if (!declared) a.want = a.in > a.out ? a.in : a.out;
+  }
+  a.in = least(a.in, a.want);
+  a.out = least(a.out, a.want);
+  return a;
+}
+
+static bool is_xfer(const struct gpuwatch_plan_entry *e) { return e && (e->flags & GPUWATCH_PLAN_XFER); }
+
+// Must decide as the kernel module's record/ioctl.c does, so that both ways
+// give the same records of the same calls.
 void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd, uint64_t arg) {
   struct {
     uint32_t cmd, size;
     uint64_t ptr;
   } xfer = {0, 0, 0};
-  bool is_xfer = false, xfer_ok = false;
+  bool xfer_ok = false;
   uint64_t from = arg;
-  uint32_t declared = cmd >> 16 & 0x3fff, in = least(declared, default_bytes), out = in;
-  const struct gpuwatch_plan_entry *e = find(cmd, call->node.kind);
-  if (e && (e->flags & GPUWATCH_PLAN_XFER)) {
-    is_xfer = true;
+  struct argument a = argument_of(cmd, _IOC_DIR(cmd) == _IOC_NONE ? 0 : _IOC_SIZE(cmd), call->node.kind);
+  const bool wrapped = is_xfer(a.entry);
+  if (wrapped) {
     xfer_ok = copy_user(&xfer, arg, sizeof xfer);
-    e = xfer_ok ? find((xfer.size & 0x3fff) << 16 | (xfer.cmd & 0xff), call->node.kind) : NULL;
+    if (!xfer_ok) memset(&xfer, 0, sizeof xfer);
     from = xfer.ptr;
-    declared = xfer.size;
-    in = out = least(declared, default_bytes);
+    a = argument_of(least(xfer.size, _IOC_SIZEMASK) << _IOC_SIZESHIFT | (xfer.cmd & 0xff), xfer.size, call->node.kind);
+    if (!xfer.size || is_xfer(a.entry)) a = (struct argument){NULL, 0, 0, 0};
   }
-  if (e) {
-    in = declared ? least(declared, e->in_bytes) : e->in_bytes;
-    out = declared ? least(declared, e->out_bytes) : e->out_bytes;
-    if (!declared && !is_xfer) declared = in > out ? in : out;
-    if (is_xfer && !declared) in = out = 0;
-  }
-  if (!from) in = out = 0;
+  const struct gpuwatch_plan_entry *e = a.entry;
 
   // What nested pointers need is known only from the argument, so its head is
   // copied before space is reserved. Pointers beyond the head are not followed.
   unsigned char head[kHead];
-  uint32_t head_len = least(in, sizeof head);
+  uint32_t head_len = least(a.in, sizeof head);
   bool nested = e && (e->nested[0].len_kind || e->nested[1].len_kind) && head_len && copy_user(head, from, head_len);
-  uint32_t total = (uint32_t)(sizeof *call->rec + sizeof *call->io) + (is_xfer ? room(sizeof xfer) : 0);
-  if (in) total += room(in);
-  if (out) total += room(out);
+  uint32_t total = (uint32_t)(sizeof *call->rec + sizeof *call->io) + (wrapped ? room(sizeof xfer) : 0);
+  if (a.want) total += room(a.in);
+  if (a.out) total += room(a.out);
   for (int i = 0; i < 2; i++) {
     call->nested[i] = 0;
-    if (!nested || !nested_of(&e->nested[i], head, head_len, &call->nested[i], &call->want[i + 1])) {
-      call->nested_dirs[i] = 0;
-      continue;
-    }
-    call->nested_dirs[i] = (uint8_t)e->nested[i].directions;
+    call->nested_dirs[i] = 0;
+    if (!nested || !nested_of(&e->nested[i], head, head_len, &call->nested[i], &call->want[i + 1])) continue;
     call->len[i + 1] = least(call->want[i + 1], e->nested[i].cap);
+    if (call->len[i + 1]) call->nested_dirs[i] = (uint8_t)e->nested[i].directions;
     if (call->nested_dirs[i] & kBefore) total += room(call->len[i + 1]);
     if (call->nested_dirs[i] & kAfter) total += room(call->len[i + 1]);
   }
@@ -269,18 +280,18 @@ void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd,
   memset(call->io, 0, sizeof *call->io);
   call->used = sizeof *call->rec + sizeof *call->io;
   call->arg = from;
-  call->want[0] = declared;
-  call->arg_out = out;
+  call->want[0] = a.want;
+  call->arg_out = a.out;
   call->io->cmd = cmd;
   call->io->arg = arg;
   call->rec->flags = 0;
-  if (is_xfer) {
+  if (wrapped) {
     call->rec->flags = GPUWATCH_F_XFER;
     call->io->inner_cmd = xfer.cmd;
     call->io->inner_size = xfer.size;
     capture(call, GPUWATCH_CAP_XFER_IN, xfer_ok ? &xfer : NULL, arg, sizeof xfer, sizeof xfer);
   }
-  if (in) capture(call, GPUWATCH_CAP_ARG_IN, nested && in <= sizeof head ? head : NULL, from, declared, in);
+  if (a.want) capture(call, GPUWATCH_CAP_ARG_IN, nested && a.in <= sizeof head ? head : NULL, from, a.want, a.in);
   for (int i = 0; i < 2; i++)
     if (call->nested_dirs[i] & kBefore)
       capture(call, (uint16_t)(GPUWATCH_CAP_NESTED0_IN + 2 * i), NULL, call->nested[i], call->want[i + 1], call->len[i + 1]);

@@ -190,19 +190,39 @@ static uint64_t cgroup_inode(const char *path, size_t len, uint32_t version) {
   return hash | 1ull << 63;
 }
 
+// The caller's cgroup now, 0 when it cannot be told; *path stays valid as long
+// as gw_lock is held.
+static uint64_t cgroup_now(const char **path, size_t *len, uint32_t *version) {
+  read_file("/proc/self/cgroup", cgroup_text, sizeof cgroup_text);
+  *path = cgroup_line(version);
+  *len = *path ? strcspn(*path, "\n") : 0;
+  return *path && *len < GPUWATCH_PATH_MAX ? cgroup_inode(*path, *len, *version) : 0;
+}
+
+// Under gw_lock, for a process that is being set up.
+uint64_t gw_first_cgroup(uint16_t *flags) {
+  const char *path;
+  size_t len;
+  uint32_t version = 2;
+  uint64_t id = cgroup_now(&path, &len, &version);
+  *flags = version == 1 ? GPUWATCH_F_CGROUP_V1 : 0;
+  return id;
+}
+
+// Writes the definition when the cgroup is new or was not defined yet.
 void gw_refresh_cgroup(struct gw_proc *p) {
   enum { kFixed = sizeof(struct gpuwatch_rec) + sizeof(struct gpuwatch_rec_cgroup) };
-  uint64_t mask, id = 0;
+  uint64_t mask, id;
   uint32_t version = 2;
-  struct gw_shard_entry *entry = NULL;
+  size_t len;
+  const char *path;
+  struct gw_shard_entry *entry;
   gw_lock(p, &mask);
-  read_file("/proc/self/cgroup", cgroup_text, sizeof cgroup_text);
-  const char *path = cgroup_line(&version);
-  size_t len = path ? strcspn(path, "\n") : 0;
-  if (path && len < GPUWATCH_PATH_MAX) id = cgroup_inode(path, len, version);
-  bool changed = id != 0 && id != p->cgroup_id;
+  id = cgroup_now(&path, &len, &version);
+  bool changed = id != 0 && (id != p->cgroup_id || !p->cgroup_defined);
   gw_unlock(p, mask);
   if (!changed) return;
+  p->cgroup_defined = 1;
   p->cgroup_id = id;
   p->cgroup_flags = version == 1 ? GPUWATCH_F_CGROUP_V1 : 0;
   entry = gw_reserve(p, GW_ENTRY_RECORD, (uint32_t)(kFixed + len));

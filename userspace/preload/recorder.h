@@ -26,7 +26,7 @@ struct gw_proc {
   uint64_t cgroup_id;
   uint32_t image;
   uint16_t cgroup_flags;
-  uint16_t pad;
+  uint16_t cgroup_defined;
 };
 
 struct gw_node {
@@ -82,6 +82,7 @@ void gw_fill_head(struct gw_proc *p, struct gpuwatch_rec *rec, uint16_t type, ui
 void gw_fill_file(struct gpuwatch_rec *rec, uint64_t file_id, const struct gw_node *node);
 uint64_t gw_start_ns(uint32_t pid, uint32_t *parent);
 void gw_write_task(struct gw_proc *p);
+uint64_t gw_first_cgroup(uint16_t *flags);
 void gw_refresh_cgroup(struct gw_proc *p);
 
 // files.c

@@ -55,6 +55,7 @@ static void set_up(struct gw_proc *p, uint32_t pid) {
     if (gw_shard_create(&fresh) != 0) fresh.broken = 1;
     p->shard = fresh.shard;
     p->start_ns = fresh.start_ns;
+    p->cgroup_id = gw_first_cgroup(&p->cgroup_flags);
     p->image = fresh.image;
     p->broken = fresh.broken;
     __atomic_store_n(&p->pid, pid, __ATOMIC_RELEASE);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "raw.h"
@@ -43,12 +44,19 @@ static void shard_path(char *out, const struct gw_proc *p) {
 // Path buffers are large for foreign stacks, so there is one; gw_lock guards it.
 static char path_buffer[GPUWATCH_PATH_MAX + 64];
 
+// Beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which kills.
+static bool may_grow_to(uint64_t bytes) {
+  struct rlimit limit;
+  return GW_SYS_4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && bytes <= limit.rlim_cur;
+}
+
 static bool allocate(long fd, uint64_t from, uint64_t to) {
-  return GW_SYS_4(SYS_fallocate, fd, 0, from, to - from) == 0;
+  return may_grow_to(to) && GW_SYS_4(SYS_fallocate, fd, 0, from, to - from) == 0;
 }
 
 static bool fill_with_zeros(long fd, uint64_t bytes) {
   static const char zeros[4096];
+  if (!may_grow_to(bytes)) return false;
   for (uint64_t at = 0; at < bytes; at += sizeof zeros)
     if (GW_SYS_4(SYS_pwrite64, fd, zeros, sizeof zeros, at) != sizeof zeros) return false;
   return true;

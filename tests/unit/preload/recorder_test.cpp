@@ -100,7 +100,8 @@ TEST_F(Recorded, SurvivesBadPointers) {
   const auto ioctls = of_type(GPUWATCH_REC_IOCTL);
   ASSERT_EQ(ioctls.size(), 5u);
   EXPECT_EQ(ioctl_of(ioctls[0]).find(GPUWATCH_CAP_ARG_IN)->head.flags, GPUWATCH_CAPF_FAULT);
-  EXPECT_EQ(ioctl_of(ioctls[1]).count, 0u);
+  EXPECT_EQ(ioctl_of(ioctls[1]).count, 2u);
+  EXPECT_EQ(ioctl_of(ioctls[1]).find(GPUWATCH_CAP_ARG_OUT)->head.flags, GPUWATCH_CAPF_FAULT);
   EXPECT_EQ(ioctl_of(ioctls[2]).find(GPUWATCH_CAP_NESTED0_IN)->head.flags, GPUWATCH_CAPF_FAULT);
   const IoctlView huge = ioctl_of(ioctls[3]);
   const auto* nested = huge.find(GPUWATCH_CAP_NESTED0_IN);
@@ -240,6 +241,13 @@ TEST_F(Recorded, CountsWhatDoesNotFit) {
   EXPECT_EQ(kept + recording_.lost(), 20000u);
 }
 
+TEST_F(Recorded, StaysUnderTheFileSizeLimit) {
+  run({"file-limit"});
+  expect_success();
+  EXPECT_EQ(of_type(GPUWATCH_REC_IOCTL).size() + recording_.lost(), 20000u);
+  EXPECT_GT(recording_.lost(), 0u);
+}
+
 TEST_F(Recorded, TakesThePlanOfTheFile) {
   const gpuwatch_plan_entry entry{.cmd = 0xc020462a, .cmd_mask = 0xffffffff, .node_mask = 1u << GPUWATCH_NODE_GPU, .flags = 0,
                                   .in_bytes = 8, .out_bytes = 0, .pad = 0, .nested = {}};
@@ -251,7 +259,9 @@ TEST_F(Recorded, TakesThePlanOfTheFile) {
   EXPECT_EQ(control.captures[0].head.len, 8u);
   EXPECT_EQ(control.captures[0].head.want, 32u);
   EXPECT_EQ(control.captures[0].head.flags, GPUWATCH_CAPF_CAPPED);
-  EXPECT_EQ(ioctl_of(of_type(GPUWATCH_REC_IOCTL)[0]).count, 0u) << "default_bytes is 0";
+  const IoctlView entropy = ioctl_of(of_type(GPUWATCH_REC_IOCTL)[0]);
+  ASSERT_EQ(entropy.count, 1u);
+  EXPECT_EQ(entropy.captures[0].head.len, 0u) << "default_bytes is 0";
 }
 
 TEST_F(Recorded, FallsBackFromABrokenPlan) {

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -304,6 +305,13 @@ static int flood(void) {
   return 0;
 }
 
+// The same where files may not grow: SIGXFSZ would end it.
+static int file_limit(void) {
+  struct rlimit limit = {1500000, 1500000};
+  CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  return flood();
+}
+
 int main(int argc, char **argv) {
   self = "/proc/self/exe";
   char path[4096];
@@ -332,6 +340,7 @@ int main(int argc, char **argv) {
   SCENARIO("dlopened", dlopened(argv));
   SCENARIO("received", received());
   SCENARIO("flood", flood());
+  SCENARIO("file-limit", file_limit());
   fprintf(stderr, "subject: no scenario %s\n", name);
   return 2;
 }
