@@ -22,11 +22,11 @@ Status write_all(int fd, std::string_view text) {
   return write_all(fd, std::as_bytes(std::span(text)));
 }
 
-Result<std::size_t> read_full(int fd, std::span<std::byte> out) {
+Result<std::size_t> read_full(int fd, std::span<std::byte> out, OnSignal on_signal) {
   std::size_t filled = 0;
   while (filled < out.size()) {
     const ssize_t n = ::read(fd, out.data() + filled, out.size() - filled);
-    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINTR && on_signal == OnSignal::kRetry) continue;
     if (n < 0) return Error::from_errno("read");
     if (n == 0) break;
     filled += static_cast<std::size_t>(n);

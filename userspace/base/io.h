@@ -16,8 +16,12 @@ namespace gpuwatch::base {
 Status write_all(int fd, std::span<const std::byte> bytes);
 Status write_all(int fd, std::string_view text);
 
-// Fills `out` as far as the file goes; fewer bytes mean its end.
-Result<std::size_t> read_full(int fd, std::span<std::byte> out);
+enum class OnSignal { kRetry, kFail };
+
+// Fills `out` as far as the file goes; fewer bytes mean its end. With kFail a
+// signal ends it with EINTR, and what was read is lost: for readers that a
+// person must be able to end while a pipe keeps them waiting.
+Result<std::size_t> read_full(int fd, std::span<std::byte> out, OnSignal on_signal = OnSignal::kRetry);
 
 // A file of /proc or /sys as text without trailing newlines; longer ones than
 // `max_bytes` are an error.

@@ -68,7 +68,7 @@ struct GwcapReader::State {
 
   // Reads exactly `out`; `at` then counts what was really there.
   Result<bool> take(std::span<std::byte> out) {
-    auto got = base::read_full(fd.get(), out);
+    auto got = base::read_full(fd.get(), out, base::OnSignal::kFail);
     if (!got) {
       broken = std::move(got.error()).with_context(path);
       return *broken;

@@ -46,6 +46,8 @@ class Follower {
       if (stop_wanted() || base::monotonic_ns() >= deadline_ns_)
         if (Status status = source_.stop(); !status.ok()) return status;
       if (Status status = source_.next_batch(batch_); !status.ok()) {
+        // A signal that ends us while a pipe keeps us waiting is no trouble.
+        if (stop_wanted() && status.error().sys_errno() == EINTR) return output_.flush();
         (void)print();  // what came before the damage is good
         (void)output_.flush().ok();
         return status;
@@ -61,6 +63,8 @@ class Follower {
       }
       paused_before = false;
       if (Status status = print(); !status.ok()) return status;
+      // Also between batches: the next one may keep us waiting, on a pipe.
+      if (Status status = output_.flush(); !status.ok()) return status;
     }
     return output_.flush();
   }
