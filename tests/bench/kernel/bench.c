@@ -17,6 +17,7 @@
 
 #include "../../vm/simdrv/gwsim.h"
 #include "measure.h"
+#include "peers.h"
 #include "reader.h"
 
 enum { kDrainRecords = 10000, kDrainRounds = 5, kLiveCalls = 20000 };
@@ -401,5 +402,8 @@ int main(int argc, char **argv)
 	load("gpuwatch.ko", "kretprobe=1");
 	measure_kretprobe();
 	unload("gpuwatch");
+	peer_fprobe(&nop_call, bare_nop);
+	peer_bpf_trampoline(&nop_call, bare_nop);
+	peer_bpf_kprobe(&nop_call, bare_nop);
 	return 0;
 }
