@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kmemleak - what all tests before left behind on a debug kernel: nothing. Runs
+ * last, with the module loaded, so that its name is in the back traces, and once
+ * more when it is gone.
+ */
+#include <kselftest_harness.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include "lib/lab.h"
+
+#define KMEMLEAK "/sys/kernel/debug/kmemleak"
+
+/* Number of unreferenced objects after two scans; prints them. */
+static int leaks(void)
+{
+	static char text[1 << 20];
+	int fd, found = 0;
+	ssize_t n = 0, got;
+	char *p;
+
+	lab_write(KMEMLEAK, "scan");
+	sleep(6);	/* an object younger than 5 seconds is not reported */
+	lab_write(KMEMLEAK, "scan");
+	fd = open(KMEMLEAK, O_RDONLY);
+	if (fd < 0)
+		return -errno;
+	while ((got = read(fd, text + n, sizeof(text) - 1 - n)) > 0)
+		n += got;
+	close(fd);
+	text[n] = '\0';
+	for (p = text; (p = strstr(p, "unreferenced object")); p++)
+		found++;
+	if (found)
+		printf("%.6000s\n", text);
+	return found;
+}
+
+TEST(loaded)
+{
+	if (access(KMEMLEAK, F_OK))
+		SKIP(return, "this kernel has no kmemleak");
+	lab_fresh(false, "");
+	EXPECT_EQ(0, leaks());
+	lab_write(KMEMLEAK, "clear");
+}
+
+TEST(unloaded)
+{
+	if (access(KMEMLEAK, F_OK))
+		SKIP(return, "this kernel has no kmemleak");
+	lab_gpuwatch_unload();
+	EXPECT_EQ(0, leaks());
+}
+
+TEST_HARNESS_MAIN
