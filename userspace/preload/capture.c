@@ -23,30 +23,44 @@ enum { kBefore = 1, kAfter = 2, kDefaultBytes = 256, kNestedCap = 512, kXferByte
 // The plan without a plan file, the same as the kernel module's: both forms of
 // RM_ALLOC, RM_CONTROL, the XFER wrapper.
 static const struct gpuwatch_plan_entry builtin_entries[] = {
-    {.cmd = 0x0030002b, .cmd_mask = SIZE_AND_NR, .node_mask = FRONTEND, .in_bytes = 48, .out_bytes = 48,
+    {.cmd = 0x0030002b,
+     .cmd_mask = SIZE_AND_NR,
+     .node_mask = FRONTEND,
+     .in_bytes = 48,
+     .out_bytes = 48,
      .nested = {{.ptr_offset = 16, .len_value = 32, .cap = kNestedCap, .len_kind = GPUWATCH_LEN_AT, .directions = 3}}},
-    {.cmd = 0x0020002b, .cmd_mask = SIZE_AND_NR, .node_mask = FRONTEND, .in_bytes = 32, .out_bytes = 32,
+    {.cmd = 0x0020002b,
+     .cmd_mask = SIZE_AND_NR,
+     .node_mask = FRONTEND,
+     .in_bytes = 32,
+     .out_bytes = 32,
      .nested = {{.ptr_offset = 16, .len_value = 24, .cap = kNestedCap, .len_kind = GPUWATCH_LEN_AT, .directions = 3}}},
-    {.cmd = 0x0020002a, .cmd_mask = SIZE_AND_NR, .node_mask = FRONTEND, .in_bytes = 32, .out_bytes = 32,
+    {.cmd = 0x0020002a,
+     .cmd_mask = SIZE_AND_NR,
+     .node_mask = FRONTEND,
+     .in_bytes = 32,
+     .out_bytes = 32,
      .nested = {{.ptr_offset = 16, .len_value = 24, .cap = kNestedCap, .len_kind = GPUWATCH_LEN_AT, .directions = 3}}},
     {.cmd = 0xd3, .cmd_mask = 0xff, .node_mask = FRONTEND, .flags = GPUWATCH_PLAN_XFER, .in_bytes = kXferBytes},
 };
 
-static const struct gpuwatch_plan_entry *entries = builtin_entries;
-static const struct gpuwatch_plan_size *sizes;
-static uint32_t nr_entries = sizeof builtin_entries / sizeof builtin_entries[0], nr_sizes, default_bytes = kDefaultBytes;
+static const struct gpuwatch_plan_entry* entries = builtin_entries;
+static const struct gpuwatch_plan_size* sizes;
+static uint32_t nr_entries = sizeof builtin_entries / sizeof builtin_entries[0], nr_sizes,
+                default_bytes = kDefaultBytes;
 uint32_t gw_plan_error;
 
-static bool nested_valid(const struct gpuwatch_plan_nested *n, uint32_t in_bytes) {
+static bool nested_valid(const struct gpuwatch_plan_nested* n, uint32_t in_bytes) {
   if (n->len_kind > GPUWATCH_LEN_BY_KEY) return false;
   if (n->len_kind == GPUWATCH_LEN_NONE) return true;
-  return n->cap <= GPUWATCH_PLAN_CAP_MAX && n->directions >= 1 && n->directions <= 3 && n->ptr_offset + 8u <= in_bytes &&
-         (n->len_kind == GPUWATCH_LEN_FIXED || n->len_value + 4u <= in_bytes) &&
+  return n->cap <= GPUWATCH_PLAN_CAP_MAX && n->directions >= 1 && n->directions <= 3 &&
+         n->ptr_offset + 8u <= in_bytes && (n->len_kind == GPUWATCH_LEN_FIXED || n->len_value + 4u <= in_bytes) &&
          (n->len_kind != GPUWATCH_LEN_BY_KEY || n->key_offset + 4u <= in_bytes);
 }
 
-static bool entry_valid(const struct gpuwatch_plan_entry *e) {
-  if ((e->cmd_mask & 0xff) != 0xff || e->in_bytes > GPUWATCH_PLAN_CAP_MAX || e->out_bytes > GPUWATCH_PLAN_CAP_MAX) return false;
+static bool entry_valid(const struct gpuwatch_plan_entry* e) {
+  if ((e->cmd_mask & 0xff) != 0xff || e->in_bytes > GPUWATCH_PLAN_CAP_MAX || e->out_bytes > GPUWATCH_PLAN_CAP_MAX)
+    return false;
   if ((e->flags & GPUWATCH_PLAN_XFER) && e->in_bytes != kXferBytes) return false;
   return nested_valid(&e->nested[0], e->in_bytes) && nested_valid(&e->nested[1], e->in_bytes);
 }
@@ -56,7 +70,8 @@ static uint32_t load_plan(long fd) {
   struct gw_plan_head head;
   if (GW_SYS_2(SYS_fstat, fd, &st) != 0) return EIO;
   if (GW_SYS_4(SYS_pread64, fd, &head, sizeof head, 0) != sizeof head || head.magic != GW_PLAN_MAGIC) return EBADMSG;
-  if (head.nr_entries > GPUWATCH_PLAN_ENTRIES || head.nr_sizes > GPUWATCH_PLAN_SIZES || head.default_bytes > GPUWATCH_PLAN_CAP_MAX)
+  if (head.nr_entries > GPUWATCH_PLAN_ENTRIES || head.nr_sizes > GPUWATCH_PLAN_SIZES ||
+      head.default_bytes > GPUWATCH_PLAN_CAP_MAX)
     return E2BIG;
   size_t entry_bytes = head.nr_entries * sizeof(struct gpuwatch_plan_entry);
   size_t size_bytes = head.nr_sizes * sizeof(struct gpuwatch_plan_size);
@@ -66,8 +81,8 @@ static uint32_t load_plan(long fd) {
   long base = GW_SYS_6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base < 0 && base > -4096) return ENOMEM;
   if (GW_SYS_4(SYS_pread64, fd, base, bytes, 0) != (long)bytes) return EIO;
-  const struct gpuwatch_plan_entry *e = (void *)(base + (long)sizeof head);
-  const struct gpuwatch_plan_size *s = (void *)(base + (long)(sizeof head + entry_bytes));
+  const struct gpuwatch_plan_entry* e = (void*)(base + (long)sizeof head);
+  const struct gpuwatch_plan_size* s = (void*)(base + (long)(sizeof head + entry_bytes));
   for (uint32_t i = 0; i < head.nr_entries; i++)
     if (!entry_valid(&e[i])) return EINVAL;
   for (uint32_t i = 1; i < head.nr_sizes; i++)
@@ -80,20 +95,20 @@ static uint32_t load_plan(long fd) {
   return 0;
 }
 
-void gw_plan_load(const char *path) {
+void gw_plan_load(const char* path) {
   if (!path) return;
   long fd = GW_SYS_4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   gw_plan_error = fd < 0 ? (uint32_t)-fd : load_plan(fd);
   if (fd >= 0) GW_SYS_1(SYS_close, fd);
 }
 
-static const struct gpuwatch_plan_entry *find(uint32_t word, uint8_t kind) {
+static const struct gpuwatch_plan_entry* find(uint32_t word, uint8_t kind) {
   for (uint32_t i = 0; i < nr_entries; i++)
     if (((word ^ entries[i].cmd) & entries[i].cmd_mask) == 0 && (entries[i].node_mask >> kind & 1)) return &entries[i];
   return NULL;
 }
 
-static bool size_by_key(uint32_t key, uint32_t *bytes) {
+static bool size_by_key(uint32_t key, uint32_t* bytes) {
   uint32_t low = 0, high = nr_sizes;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
@@ -108,7 +123,7 @@ static bool size_by_key(uint32_t key, uint32_t *bytes) {
 }
 
 // Where the sandbox forbids process_vm_readv: a pipe tells bad memory from good.
-static bool copy_by_pipe(void *to, uint64_t from, uint32_t len) {
+static bool copy_by_pipe(void* to, uint64_t from, uint32_t len) {
   int ends[2];
   if (GW_SYS_2(SYS_pipe2, ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
   bool ok = GW_SYS_3(SYS_write, ends[1], from, len) == (long)len && GW_SYS_3(SYS_read, ends[0], to, len) == (long)len;
@@ -119,8 +134,8 @@ static bool copy_by_pipe(void *to, uint64_t from, uint32_t len) {
 
 static uint8_t vm_readv_refused;
 
-static bool copy_user(void *to, uint64_t from, uint32_t len) {
-  struct iovec local = {to, len}, remote = {(void *)(uintptr_t)from, len};
+static bool copy_user(void* to, uint64_t from, uint32_t len) {
+  struct iovec local = {to, len}, remote = {(void*)(uintptr_t)from, len};
   if (!__atomic_load_n(&vm_readv_refused, __ATOMIC_RELAXED)) {
     long got = GW_SYS_6(SYS_process_vm_readv, GW_SYS_0(SYS_getpid), &local, 1, &remote, 1, 0);
     if (got == (long)len) return true;
@@ -131,10 +146,13 @@ static bool copy_user(void *to, uint64_t from, uint32_t len) {
 }
 
 // Bytes of a capture at most, as reserved.
-static uint32_t room(uint32_t len) { return (uint32_t)sizeof(struct gpuwatch_capture) + ((len + 7u) & ~7u); }
+static uint32_t room(uint32_t len) {
+  return (uint32_t)sizeof(struct gpuwatch_capture) + ((len + 7u) & ~7u);
+}
 
-static void capture(struct gw_ioctl_call *call, uint16_t what, const void *copy, uint64_t from, uint32_t want, uint32_t len) {
-  struct gpuwatch_capture *head = (struct gpuwatch_capture *)((char *)call->rec + call->used);
+static void capture(struct gw_ioctl_call* call, uint16_t what, const void* copy, uint64_t from, uint32_t want,
+                    uint32_t len) {
+  struct gpuwatch_capture* head = (struct gpuwatch_capture*)((char*)call->rec + call->used);
   uint32_t padded = (len + 7u) & ~7u;
   head->what = what;
   head->flags = want > len ? GPUWATCH_CAPF_CAPPED : 0;
@@ -147,7 +165,7 @@ static void capture(struct gw_ioctl_call *call, uint16_t what, const void *copy,
     len = padded = 0;
   }
   head->len = len;
-  memset((char *)(head + 1) + len, 0, padded - len);
+  memset((char*)(head + 1) + len, 0, padded - len);
   call->used += (uint32_t)sizeof *head + padded;
   call->io->nr_captures++;
 }
@@ -160,32 +178,32 @@ struct wanted {
 
 // Several captures by one system call, which costs most of a copy. False, and
 // nothing written, when not all bytes can be read: then each is tried alone.
-static bool capture_together(struct gw_ioctl_call *call, const struct wanted *list, int n) {
+static bool capture_together(struct gw_ioctl_call* call, const struct wanted* list, int n) {
   struct iovec local[3], remote[3];
   uint32_t at = call->used;
   long total = 0;
   if (__atomic_load_n(&vm_readv_refused, __ATOMIC_RELAXED)) return false;
   for (int i = 0; i < n; i++) {
-    local[i] = (struct iovec){(char *)call->rec + at + sizeof(struct gpuwatch_capture), list[i].len};
-    remote[i] = (struct iovec){(void *)(uintptr_t)list[i].from, list[i].len};
+    local[i] = (struct iovec){(char*)call->rec + at + sizeof(struct gpuwatch_capture), list[i].len};
+    remote[i] = (struct iovec){(void*)(uintptr_t)list[i].from, list[i].len};
     at += room(list[i].len);
     total += list[i].len;
   }
   if (GW_SYS_6(SYS_process_vm_readv, GW_SYS_0(SYS_getpid), local, n, remote, n, 0) != total) return false;
   for (int i = 0; i < n; i++) {
-    struct gpuwatch_capture *head = (struct gpuwatch_capture *)((char *)call->rec + call->used);
+    struct gpuwatch_capture* head = (struct gpuwatch_capture*)((char*)call->rec + call->used);
     *head = (struct gpuwatch_capture){.what = list[i].what,
                                       .flags = list[i].want > list[i].len ? GPUWATCH_CAPF_CAPPED : 0,
                                       .want = list[i].want,
                                       .len = list[i].len};
-    memset((char *)(head + 1) + list[i].len, 0, room(list[i].len) - sizeof *head - list[i].len);
+    memset((char*)(head + 1) + list[i].len, 0, room(list[i].len) - sizeof *head - list[i].len);
     call->used += room(list[i].len);
     call->io->nr_captures++;
   }
   return true;
 }
 
-static uint32_t u32_at(const unsigned char *bytes, uint32_t len, uint32_t offset, bool *ok) {
+static uint32_t u32_at(const unsigned char* bytes, uint32_t len, uint32_t offset, bool* ok) {
   uint32_t value = 0;
   if (offset > len || len - offset < sizeof value)
     *ok = false;
@@ -196,7 +214,8 @@ static uint32_t u32_at(const unsigned char *bytes, uint32_t len, uint32_t offset
 
 // Reads one nested pointer and its length from the argument as it was before
 // the call; false when there is none.
-static bool nested_of(const struct gpuwatch_plan_nested *n, const unsigned char *arg, uint32_t arg_len, uint64_t *ptr, uint32_t *want) {
+static bool nested_of(const struct gpuwatch_plan_nested* n, const unsigned char* arg, uint32_t arg_len, uint64_t* ptr,
+                      uint32_t* want) {
   bool ok = n->len_kind != GPUWATCH_LEN_NONE && n->directions != 0;
   if (!ok || n->ptr_offset > arg_len || arg_len - n->ptr_offset < sizeof *ptr) return false;
   memcpy(ptr, arg + n->ptr_offset, sizeof *ptr);
@@ -213,10 +232,12 @@ static bool nested_of(const struct gpuwatch_plan_nested *n, const unsigned char 
   return ok && *ptr != 0 && *want != 0;
 }
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t least(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
 
 struct argument {
-  const struct gpuwatch_plan_entry *entry;
+  const struct gpuwatch_plan_entry* entry;
   uint32_t want, in, out;
 };
 
@@ -233,11 +254,13 @@ static struct argument argument_of(uint32_t word, uint32_t declared, uint8_t kin
   return a;
 }
 
-static bool is_xfer(const struct gpuwatch_plan_entry *e) { return e && (e->flags & GPUWATCH_PLAN_XFER); }
+static bool is_xfer(const struct gpuwatch_plan_entry* e) {
+  return e && (e->flags & GPUWATCH_PLAN_XFER);
+}
 
 // Must decide as the kernel module's record/ioctl.c does, so that both ways
 // give the same records of the same calls.
-void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd, uint64_t arg) {
+void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd, uint64_t arg) {
   struct {
     uint32_t cmd, size;
     uint64_t ptr;
@@ -253,7 +276,7 @@ void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd,
     a = argument_of(least(xfer.size, _IOC_SIZEMASK) << _IOC_SIZESHIFT | (xfer.cmd & 0xff), xfer.size, call->node.kind);
     if (!xfer.size || is_xfer(a.entry)) a = (struct argument){NULL, 0, 0, 0};
   }
-  const struct gpuwatch_plan_entry *e = a.entry;
+  const struct gpuwatch_plan_entry* e = a.entry;
 
   // What nested pointers need is known only from the argument, so its head is
   // copied before space is reserved. Pointers beyond the head are not followed.
@@ -275,8 +298,8 @@ void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd,
   call->entry = gw_reserve(p, GW_ENTRY_RECORD, total);
   if (!call->entry) return;
   call->proc = p;
-  call->rec = (struct gpuwatch_rec *)(call->entry + 1);
-  call->io = (struct gpuwatch_rec_ioctl *)(call->rec + 1);
+  call->rec = (struct gpuwatch_rec*)(call->entry + 1);
+  call->io = (struct gpuwatch_rec_ioctl*)(call->rec + 1);
   memset(call->io, 0, sizeof *call->io);
   call->used = sizeof *call->rec + sizeof *call->io;
   call->arg = from;
@@ -294,17 +317,19 @@ void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd,
   if (a.want) capture(call, GPUWATCH_CAP_ARG_IN, nested && a.in <= sizeof head ? head : NULL, from, a.want, a.in);
   for (int i = 0; i < 2; i++)
     if (call->nested_dirs[i] & kBefore)
-      capture(call, (uint16_t)(GPUWATCH_CAP_NESTED0_IN + 2 * i), NULL, call->nested[i], call->want[i + 1], call->len[i + 1]);
+      capture(call, (uint16_t)(GPUWATCH_CAP_NESTED0_IN + 2 * i), NULL, call->nested[i], call->want[i + 1],
+              call->len[i + 1]);
 }
 
-void gw_ioctl_end(struct gw_ioctl_call *call, int64_t ret, uint64_t begin_ns, uint64_t end_ns) {
+void gw_ioctl_end(struct gw_ioctl_call* call, int64_t ret, uint64_t begin_ns, uint64_t end_ns) {
   if (!call->entry) return;
   struct wanted after[3];
   int n = 0;
   if (call->arg_out) after[n++] = (struct wanted){GPUWATCH_CAP_ARG_OUT, call->arg, call->want[0], call->arg_out};
   for (int i = 0; i < 2; i++)
     if (call->nested_dirs[i] & kAfter)
-      after[n++] = (struct wanted){(uint16_t)(GPUWATCH_CAP_NESTED0_OUT + 2 * i), call->nested[i], call->want[i + 1], call->len[i + 1]};
+      after[n++] = (struct wanted){(uint16_t)(GPUWATCH_CAP_NESTED0_OUT + 2 * i), call->nested[i], call->want[i + 1],
+                                   call->len[i + 1]};
   if (n < 2 || !capture_together(call, after, n))
     for (int i = 0; i < n; i++) capture(call, after[i].what, NULL, after[i].from, after[i].want, after[i].len);
   uint16_t flags = call->rec->flags;

@@ -17,9 +17,9 @@ static uint8_t majors[kMajors];
 static uint8_t majors_loaded;
 char gw_majors_file[GPUWATCH_PATH_MAX] = "/proc/devices";
 
-static uint8_t family_of(const char *name, size_t len) {
+static uint8_t family_of(const char* name, size_t len) {
   static const struct {
-    const char *name;
+    const char* name;
     uint8_t family;
   } known[] = {
       {"nvidia", kFrontend},
@@ -38,11 +38,12 @@ static uint8_t family_of(const char *name, size_t len) {
 }
 
 // Lines are "195 nvidia"; the list of block devices that follows is left out.
-static void parse_line(const char *line, size_t len) {
+static void parse_line(const char* line, size_t len) {
   size_t i = 0, major = 0;
   while (i < len && line[i] == ' ') i++;
   size_t digits = i;
-  for (; i < len && line[i] >= '0' && line[i] <= '9' && major < 100000; i++) major = major * 10 + (size_t)(line[i] - '0');
+  for (; i < len && line[i] >= '0' && line[i] <= '9' && major < 100000; i++)
+    major = major * 10 + (size_t)(line[i] - '0');
   if (i == digits || i == len || line[i] != ' ' || major >= kMajors) return;
   uint8_t family = family_of(line + i + 1, len - i - 1);
   // Several names may share a major: an NVIDIA one wins.
@@ -74,7 +75,7 @@ out:
   __atomic_store_n(&majors_loaded, 1, __ATOMIC_RELEASE);
 }
 
-static bool node_of_rdev(dev_t dev, struct gw_node *out) {
+static bool node_of_rdev(dev_t dev, struct gw_node* out) {
   unsigned major = gnu_dev_major(dev), minor = gnu_dev_minor(dev);
   if (major >= kMajors) return false;
   // A driver may be loaded after us: an unlisted major is looked up again.
@@ -91,7 +92,7 @@ static bool node_of_rdev(dev_t dev, struct gw_node *out) {
   return true;
 }
 
-static bool node_at(int dirfd, const char *path, int flags, struct gw_node *out) {
+static bool node_at(int dirfd, const char* path, int flags, struct gw_node* out) {
   struct stat st;
 #if defined(SYS_newfstatat)
   long ret = GW_SYS_4(SYS_newfstatat, dirfd, path, &st, flags);
@@ -101,9 +102,11 @@ static bool node_at(int dirfd, const char *path, int flags, struct gw_node *out)
   return ret == 0 && S_ISCHR(st.st_mode) && node_of_rdev(st.st_rdev, out);
 }
 
-bool gw_node_of_fd(int fd, struct gw_node *out) {
+bool gw_node_of_fd(int fd, struct gw_node* out) {
   struct stat st;
   return fd >= 0 && GW_SYS_2(SYS_fstat, fd, &st) == 0 && S_ISCHR(st.st_mode) && node_of_rdev(st.st_rdev, out);
 }
 
-bool gw_node_of_path(int dirfd, const char *path, struct gw_node *out) { return node_at(dirfd, path, 0, out); }
+bool gw_node_of_path(int dirfd, const char* path, struct gw_node* out) {
+  return node_at(dirfd, path, 0, out);
+}

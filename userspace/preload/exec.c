@@ -21,19 +21,21 @@
 
 enum { kEnvMax = 16384, kSaved = 4, kPreload = GPUWATCH_PATH_MAX, kFds = 1024 };
 
-extern char **environ;
+extern char** environ;
 
-static int (*next_execve)(const char *, char *const[], char *const[]);
-static int (*next_execvpe)(const char *, char *const[], char *const[]);
-static int (*next_fexecve)(int, char *const[], char *const[]);
-static int (*next_execveat)(int, const char *, char *const[], char *const[], int);
-static int (*next_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]);
-static int (*next_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]);
+static int (*next_execve)(const char*, char* const[], char* const[]);
+static int (*next_execvpe)(const char*, char* const[], char* const[]);
+static int (*next_fexecve)(int, char* const[], char* const[]);
+static int (*next_execveat)(int, const char*, char* const[], char* const[], int);
+static int (*next_spawn)(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*,
+                         char* const[], char* const[]);
+static int (*next_spawnp)(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*,
+                          char* const[], char* const[]);
 
-#define RESOLVE(slot, name)                      \
-  do {                                           \
-    void *symbol = dlsym(RTLD_NEXT, name);       \
-    memcpy(&(slot), &symbol, sizeof symbol);     \
+#define RESOLVE(slot, name)                  \
+  do {                                       \
+    void* symbol = dlsym(RTLD_NEXT, name);   \
+    memcpy(&(slot), &symbol, sizeof symbol); \
   } while (0)
 
 void gw_exec_resolve(void) {
@@ -45,17 +47,17 @@ void gw_exec_resolve(void) {
   RESOLVE(next_spawnp, "posix_spawnp");
 }
 
-static bool is_variable(const char *item, const char *name, size_t len) {
+static bool is_variable(const char* item, const char* name, size_t len) {
   return strncmp(item, name, len) == 0 && item[len] == '=';
 }
 
 struct new_env {
   char preload[kPreload + 16], fds[kFds];
-  char **list;
+  char** list;
 };
 
 // Ours first, then what the caller gave, without older values of ours.
-static void build_env(struct new_env *env, char *const given[], size_t count) {
+static void build_env(struct new_env* env, char* const given[], size_t count) {
   static const char preload_name[] = "LD_PRELOAD";
   static const char fds_name[] = GW_ENV_FDS "=";
   const char *saved[kSaved], *theirs = "";
@@ -65,7 +67,7 @@ static void build_env(struct new_env *env, char *const given[], size_t count) {
   bool loaded = strstr(theirs, GW_RECORDER_NAME) != NULL;
   size_t ours = strlen(gw_library), rest = strlen(theirs);
   if (sizeof preload_name + ours + 1 + rest + 1 > sizeof env->preload) rest = 0;
-  char *at = env->preload;
+  char* at = env->preload;
   memcpy(at, preload_name, sizeof preload_name - 1);
   at += sizeof preload_name - 1;
   *at++ = '=';
@@ -77,40 +79,42 @@ static void build_env(struct new_env *env, char *const given[], size_t count) {
   memcpy(at, theirs, rest);
   at[rest] = 0;
   env->list[n++] = env->preload;
-  for (size_t i = 0; i < nr_saved; i++) env->list[n++] = (char *)saved[i];
+  for (size_t i = 0; i < nr_saved; i++) env->list[n++] = (char*)saved[i];
   memcpy(env->fds, fds_name, sizeof fds_name);
   if (gw_files_env(env->fds + sizeof fds_name - 1, sizeof env->fds - sizeof fds_name)) env->list[n++] = env->fds;
   for (size_t i = 0; i < count; i++) {
-    if (strncmp(given[i], "GPUWATCH_RECORD_", 16) == 0 || is_variable(given[i], preload_name, sizeof preload_name - 1)) continue;
+    if (strncmp(given[i], "GPUWATCH_RECORD_", 16) == 0 || is_variable(given[i], preload_name, sizeof preload_name - 1))
+      continue;
     env->list[n++] = given[i];
   }
   env->list[n] = NULL;
 }
 
-static size_t count_of(char *const list[]) {
+static size_t count_of(char* const list[]) {
   size_t n = 0;
   while (list && list[n]) n++;
   return n;
 }
 
 // Declares `fixed`, the environment for the new program, in the caller's frame.
-#define FIX_ENV(given)                                                   \
-  char *const *fixed = (given);                                          \
-  struct new_env env_;                                                   \
-  size_t count_ = count_of(given);                                       \
-  if (gw_active && count_ <= kEnvMax && gw_library[0]) {                 \
-    env_.list = alloca((count_ + kSaved + 3) * sizeof(char *));          \
-    build_env(&env_, given, count_);                                     \
-    fixed = env_.list;                                                   \
+#define FIX_ENV(given)                                         \
+  char* const* fixed = (given);                                \
+  struct new_env env_;                                         \
+  size_t count_ = count_of(given);                             \
+  if (gw_active && count_ <= kEnvMax && gw_library[0]) {       \
+    env_.list = alloca((count_ + kSaved + 3) * sizeof(char*)); \
+    build_env(&env_, given, count_);                           \
+    fixed = env_.list;                                         \
   }
 
-static void note(const char *path, uint32_t reason) {
-  struct gw_proc *p = gw_proc_get(NULL);
+static void note(const char* path, uint32_t reason) {
+  struct gw_proc* p = gw_proc_get(NULL);
   size_t len = strlen(path);
   if (!p || len > GPUWATCH_PATH_MAX) return;
-  struct gw_shard_entry *entry = gw_reserve(p, GW_ENTRY_NOT_FOLLOWED, (uint32_t)(sizeof(struct gw_shard_not_followed) + len));
+  struct gw_shard_entry* entry =
+      gw_reserve(p, GW_ENTRY_NOT_FOLLOWED, (uint32_t)(sizeof(struct gw_shard_not_followed) + len));
   if (!entry) return;
-  struct gw_shard_not_followed *what = (struct gw_shard_not_followed *)(entry + 1);
+  struct gw_shard_not_followed* what = (struct gw_shard_not_followed*)(entry + 1);
   what->time_ns = gw_now_ns();
   what->reason = reason;
   what->tgid = (uint32_t)GW_SYS_0(SYS_getpid);
@@ -121,7 +125,7 @@ static void note(const char *path, uint32_t reason) {
 }
 
 // Reason why a preloaded library is not loaded into this ELF file; 0 if it is.
-static uint32_t elf_reason(long fd, const Elf64_Ehdr *head) {
+static uint32_t elf_reason(long fd, const Elf64_Ehdr* head) {
   Elf64_Phdr segment;
 #if defined(__x86_64__)
   const unsigned machine = EM_X86_64;
@@ -130,7 +134,8 @@ static uint32_t elf_reason(long fd, const Elf64_Ehdr *head) {
 #endif
   if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_machine != machine) return GW_NOT_WRONG_CLASS;
   for (unsigned i = 0; i < head->e_phnum && i < 64; i++) {
-    if (GW_SYS_4(SYS_pread64, fd, &segment, sizeof segment, head->e_phoff + i * sizeof segment) != sizeof segment) return 0;
+    if (GW_SYS_4(SYS_pread64, fd, &segment, sizeof segment, head->e_phoff + i * sizeof segment) != sizeof segment)
+      return 0;
     if (segment.p_type == PT_INTERP) return 0;
   }
   return GW_NOT_STATIC;
@@ -142,11 +147,12 @@ static bool gains_privileges(long fd) {
   if (GW_SYS_2(SYS_fstat, fd, &st) != 0) return false;
   long uid = GW_SYS_0(SYS_getuid);
   if ((st.st_mode & S_ISUID) && st.st_uid != (uid_t)uid) return true;
-  if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != (gid_t)GW_SYS_0(SYS_getgid)) return true;
+  if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != (gid_t)GW_SYS_0(SYS_getgid))
+    return true;
   return uid != 0 && GW_SYS_4(SYS_fgetxattr, fd, "security.capability", value, sizeof value) > 0;
 }
 
-void gw_note_program(int dirfd, const char *path, int flags) {
+void gw_note_program(int dirfd, const char* path, int flags) {
   union {
     Elf64_Ehdr elf;
     char text[256];
@@ -167,7 +173,7 @@ void gw_note_program(int dirfd, const char *path, int flags) {
     if (reason) note(*path ? path : "(descriptor)", reason);
     if (got < 3 || head.text[0] != '#' || head.text[1] != '!') return;
     // A script: what counts is its interpreter.
-    char *at = head.text + 2;
+    char* at = head.text + 2;
     at += strspn(at, " \t");
     at[strcspn(at, " \t\n")] = 0;
     char next[sizeof head.text];
@@ -179,15 +185,15 @@ void gw_note_program(int dirfd, const char *path, int flags) {
 }
 
 // As execvp() searches, but only to look at the program.
-static void note_in_path(const char *file) {
+static void note_in_path(const char* file) {
   char candidate[1024];
   if (!gw_active || !file) return;
   if (strchr(file, '/')) {
     gw_note_program(AT_FDCWD, file, 0);
     return;
   }
-  const char *dirs = "/bin:/usr/bin";
-  for (char **item = environ; item && *item; item++)
+  const char* dirs = "/bin:/usr/bin";
+  for (char** item = environ; item && *item; item++)
     if (is_variable(*item, "PATH", 4)) dirs = *item + 5;
   size_t file_len = strlen(file);
   while (*dirs) {
@@ -210,7 +216,7 @@ static void note_in_path(const char *file) {
 static void mark_end(uint64_t time_ns) {
   bool foreign = true;
   if (!gw_active || !gw_started()) return;
-  struct gw_proc *p = gw_proc_get(&foreign);
+  struct gw_proc* p = gw_proc_get(&foreign);
   if (p && !foreign) __atomic_store_n(&p->shard->ended_ns, time_ns, __ATOMIC_RELAXED);
 }
 
@@ -221,7 +227,7 @@ static int failed(int ret) {
   return ret;
 }
 
-static int do_execve(const char *path, char *const argv[], char *const envp[]) {
+static int do_execve(const char* path, char* const argv[], char* const envp[]) {
   FIX_ENV(envp)
   if (gw_active) gw_note_program(AT_FDCWD, path, 0);
   mark_end(gw_now_ns());
@@ -230,7 +236,7 @@ static int do_execve(const char *path, char *const argv[], char *const envp[]) {
   return failed(-1);
 }
 
-static int do_execvpe(const char *file, char *const argv[], char *const envp[]) {
+static int do_execvpe(const char* file, char* const argv[], char* const envp[]) {
   FIX_ENV(envp)
   note_in_path(file);
   mark_end(gw_now_ns());
@@ -239,12 +245,20 @@ static int do_execvpe(const char *file, char *const argv[], char *const envp[]) 
   return -1;
 }
 
-GW_EXPORT int execve(const char *path, char *const argv[], char *const envp[]) { return do_execve(path, argv, envp); }
-GW_EXPORT int execv(const char *path, char *const argv[]) { return do_execve(path, argv, environ); }
-GW_EXPORT int execvp(const char *file, char *const argv[]) { return do_execvpe(file, argv, environ); }
-GW_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[]) { return do_execvpe(file, argv, envp); }
+GW_EXPORT int execve(const char* path, char* const argv[], char* const envp[]) {
+  return do_execve(path, argv, envp);
+}
+GW_EXPORT int execv(const char* path, char* const argv[]) {
+  return do_execve(path, argv, environ);
+}
+GW_EXPORT int execvp(const char* file, char* const argv[]) {
+  return do_execvpe(file, argv, environ);
+}
+GW_EXPORT int execvpe(const char* file, char* const argv[], char* const envp[]) {
+  return do_execvpe(file, argv, envp);
+}
 
-GW_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) {
+GW_EXPORT int fexecve(int fd, char* const argv[], char* const envp[]) {
   FIX_ENV(envp)
   if (gw_active) gw_note_program(fd, "", AT_EMPTY_PATH);
   mark_end(gw_now_ns());
@@ -253,7 +267,7 @@ GW_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) {
   return -1;
 }
 
-GW_EXPORT int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags) {
+GW_EXPORT int execveat(int dirfd, const char* path, char* const argv[], char* const envp[], int flags) {
   FIX_ENV(envp)
   if (gw_active) gw_note_program(dirfd, path, flags);
   mark_end(gw_now_ns());
@@ -263,44 +277,44 @@ GW_EXPORT int execveat(int dirfd, const char *path, char *const argv[], char *co
 }
 
 // The list forms: the arguments up to NULL become an array on the stack.
-#define COLLECT_ARGS(first)                                      \
-  va_list args;                                                  \
-  size_t n = 1;                                                  \
-  va_start(args, first);                                         \
-  while (va_arg(args, char *)) n++;                              \
-  va_end(args);                                                  \
-  char **argv = alloca((n + 1) * sizeof *argv);                  \
-  argv[0] = (char *)first;                                       \
-  va_start(args, first);                                         \
-  for (size_t i = 1; i <= n; i++) argv[i] = va_arg(args, char *)
+#define COLLECT_ARGS(first)                     \
+  va_list args;                                 \
+  size_t n = 1;                                 \
+  va_start(args, first);                        \
+  while (va_arg(args, char*)) n++;              \
+  va_end(args);                                 \
+  char** argv = alloca((n + 1) * sizeof *argv); \
+  argv[0] = (char*)first;                       \
+  va_start(args, first);                        \
+  for (size_t i = 1; i <= n; i++) argv[i] = va_arg(args, char*)
 
-GW_EXPORT int execl(const char *path, const char *arg, ...) {
+GW_EXPORT int execl(const char* path, const char* arg, ...) {
   COLLECT_ARGS(arg);
   va_end(args);
   return do_execve(path, argv, environ);
 }
-GW_EXPORT int execlp(const char *file, const char *arg, ...) {
+GW_EXPORT int execlp(const char* file, const char* arg, ...) {
   COLLECT_ARGS(arg);
   va_end(args);
   return do_execvpe(file, argv, environ);
 }
-GW_EXPORT int execle(const char *path, const char *arg, ...) {
+GW_EXPORT int execle(const char* path, const char* arg, ...) {
   COLLECT_ARGS(arg);
-  char *const *envp = va_arg(args, char *const *);
+  char* const* envp = va_arg(args, char* const*);
   va_end(args);
   return do_execve(path, argv, envp);
 }
 
-GW_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                          char *const argv[], char *const envp[]) {
+GW_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+                          const posix_spawnattr_t* attr, char* const argv[], char* const envp[]) {
   FIX_ENV(envp)
   if (!next_spawn) return ENOSYS;
   if (gw_active) gw_note_program(AT_FDCWD, path, 0);
   return next_spawn(pid, path, actions, attr, argv, fixed);
 }
 
-GW_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                           char *const argv[], char *const envp[]) {
+GW_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
+                           const posix_spawnattr_t* attr, char* const argv[], char* const envp[]) {
   FIX_ENV(envp)
   if (!next_spawnp) return ENOSYS;
   note_in_path(file);

@@ -37,15 +37,15 @@ bool gw_files_any(void) {
 }
 
 // pid, image and a serial make it unique within a recording.
-uint64_t gw_file_new(struct gw_proc *p) {
+uint64_t gw_file_new(struct gw_proc* p) {
   uint64_t serial = __atomic_add_fetch(&p->serial, 1, __ATOMIC_RELAXED);
   return (uint64_t)p->pid << 42 | (uint64_t)(p->image & 1023) << 32 | serial;
 }
 
-static void log_ref(struct gw_proc *p, uint32_t op, int fd, uint64_t id, uint64_t duration_ns) {
-  struct gw_shard_entry *entry = gw_reserve(p, GW_ENTRY_REF, sizeof(struct gw_shard_ref));
+static void log_ref(struct gw_proc* p, uint32_t op, int fd, uint64_t id, uint64_t duration_ns) {
+  struct gw_shard_entry* entry = gw_reserve(p, GW_ENTRY_REF, sizeof(struct gw_shard_ref));
   if (!entry) return;
-  struct gw_shard_ref *ref = (struct gw_shard_ref *)(entry + 1);
+  struct gw_shard_ref* ref = (struct gw_shard_ref*)(entry + 1);
   struct gw_who who;
   struct gw_node node = {0, 0};
   gw_who_am_i(&who);
@@ -67,19 +67,19 @@ static void log_ref(struct gw_proc *p, uint32_t op, int fd, uint64_t id, uint64_
   gw_commit(entry);
 }
 
-static void hold(struct gw_proc *p, int fd, uint64_t id) {
+static void hold(struct gw_proc* p, int fd, uint64_t id) {
   uint64_t before = swap(fd, id);
   // Closed by a way we do not see (fclose, a raw system call).
   if (before && before != id) log_ref(p, GW_REF_DROP, fd, before, 0);
   if (before != id) log_ref(p, GW_REF_HOLD, fd, id, 0);
 }
 
-void gw_file_opened(struct gw_proc *p, int fd, const struct gw_node *node, uint64_t id) {
+void gw_file_opened(struct gw_proc* p, int fd, const struct gw_node* node, uint64_t id) {
   (void)node;
   hold(p, fd, id);
 }
 
-uint64_t gw_file_of_fd(struct gw_proc *p, int fd, const struct gw_node *node, bool foreign) {
+uint64_t gw_file_of_fd(struct gw_proc* p, int fd, const struct gw_node* node, bool foreign) {
   uint64_t id = get(fd);
   if (id) return id;
   // Received by SCM_RIGHTS, inherited from a program we do not follow, or
@@ -96,7 +96,7 @@ void gw_fd_dup(int from, int to) {
   uint64_t id = get(from), before = get(to);
   if ((!id && !before) || from == to) return;
   bool foreign;
-  struct gw_proc *p = gw_proc_get(&foreign);
+  struct gw_proc* p = gw_proc_get(&foreign);
   if (!p || foreign) return;
   if (id) {
     hold(p, to, id);
@@ -108,14 +108,14 @@ void gw_fd_dup(int from, int to) {
 
 // To be called before the descriptor is closed: once it is, another thread may
 // get the same number.
-uint64_t gw_fd_take(int fd, bool *foreign) {
+uint64_t gw_fd_take(int fd, bool* foreign) {
   *foreign = false;
   if (!get(fd) || !gw_proc_get(foreign) || *foreign) return 0;
   return swap(fd, 0);
 }
 
 void gw_fd_dropped(int fd, uint64_t id, uint64_t duration_ns) {
-  struct gw_proc *p = gw_proc_get(NULL);
+  struct gw_proc* p = gw_proc_get(NULL);
   if (p && id) log_ref(p, GW_REF_DROP, fd, id, duration_ns);
 }
 
@@ -131,7 +131,7 @@ void gw_fd_range_closed(unsigned first, unsigned last) {
   }
 }
 
-void gw_files_hold_all(struct gw_proc *p) {
+void gw_files_hold_all(struct gw_proc* p) {
   int last = __atomic_load_n(&highest, __ATOMIC_RELAXED);
   for (int fd = 0; fd <= last; fd++) {
     uint64_t id = get(fd);
@@ -139,7 +139,7 @@ void gw_files_hold_all(struct gw_proc *p) {
   }
 }
 
-static char *put_hex(char *at, uint64_t value) {
+static char* put_hex(char* at, uint64_t value) {
   static const char digits[] = "0123456789abcdef";
   int shift = 60;
   while (shift > 0 && (value >> shift) == 0) shift -= 4;
@@ -148,9 +148,9 @@ static char *put_hex(char *at, uint64_t value) {
 }
 
 // "fd:file_id," in hexadecimal for each descriptor that exec keeps.
-size_t gw_files_env(char *out, size_t size) {
+size_t gw_files_env(char* out, size_t size) {
   enum { kItem = 8 + 1 + 16 + 1 };
-  char *at = out;
+  char* at = out;
   int last = __atomic_load_n(&highest, __ATOMIC_RELAXED);
   for (int fd = 0; fd <= last; fd++) {
     uint64_t id = get(fd);
@@ -166,7 +166,7 @@ size_t gw_files_env(char *out, size_t size) {
   return (size_t)(at - out);
 }
 
-static const char *get_hex(const char *at, uint64_t *value) {
+static const char* get_hex(const char* at, uint64_t* value) {
   *value = 0;
   for (;; at++) {
     if (*at >= '0' && *at <= '9')
@@ -178,7 +178,7 @@ static const char *get_hex(const char *at, uint64_t *value) {
   }
 }
 
-void gw_files_adopt(const char *list) {
+void gw_files_adopt(const char* list) {
   while (*list) {
     uint64_t fd, id;
     struct gw_node node;

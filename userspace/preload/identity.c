@@ -16,7 +16,7 @@
 #include "raw.h"
 #include "recorder.h"
 
-void gw_who_am_i(struct gw_who *who) {
+void gw_who_am_i(struct gw_who* who) {
   unsigned cpu = 0;
   int got = sched_getcpu();  // vDSO
   if (got >= 0) cpu = (unsigned)got;
@@ -28,7 +28,7 @@ void gw_who_am_i(struct gw_who *who) {
   GW_SYS_2(SYS_prctl, PR_GET_NAME, who->comm);
 }
 
-void gw_fill_head(struct gw_proc *p, struct gpuwatch_rec *rec, uint16_t type, uint32_t len, uint64_t time_ns) {
+void gw_fill_head(struct gw_proc* p, struct gpuwatch_rec* rec, uint16_t type, uint32_t len, uint64_t time_ns) {
   struct gw_who who;
   gw_who_am_i(&who);
   memset(rec, 0, sizeof *rec);
@@ -45,13 +45,13 @@ void gw_fill_head(struct gw_proc *p, struct gpuwatch_rec *rec, uint16_t type, ui
   memcpy(rec->comm, who.comm, sizeof rec->comm);
 }
 
-void gw_fill_file(struct gpuwatch_rec *rec, uint64_t file_id, const struct gw_node *node) {
+void gw_fill_file(struct gpuwatch_rec* rec, uint64_t file_id, const struct gw_node* node) {
   rec->file_id = file_id;
   rec->rdev = node->rdev;
   rec->node_kind = node->kind;
 }
 
-static size_t read_file(const char *path, char *out, size_t size) {
+static size_t read_file(const char* path, char* out, size_t size) {
   size_t have = 0;
   long fd = GW_SYS_4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return 0;
@@ -65,7 +65,7 @@ static size_t read_file(const char *path, char *out, size_t size) {
   return have;
 }
 
-static uint64_t number_at(const char *text) {
+static uint64_t number_at(const char* text) {
   uint64_t value = 0;
   while (*text >= '0' && *text <= '9') value = value * 10 + (uint64_t)(*text++ - '0');
   return value;
@@ -73,7 +73,7 @@ static uint64_t number_at(const char *text) {
 
 // CLOCK_BOOTTIME of a process's start, in steps of a clock tick; 0 when /proc
 // does not show it.
-uint64_t gw_start_ns(uint32_t pid, uint32_t *parent) {
+uint64_t gw_start_ns(uint32_t pid, uint32_t* parent) {
   char text[768], path[32] = "/proc/", *at = path + 6;
   char digits[10];
   int n = 0;
@@ -85,7 +85,7 @@ uint64_t gw_start_ns(uint32_t pid, uint32_t *parent) {
   *parent = 0;
   if (!read_file(path, text, sizeof text)) return 0;
   // comm may hold anything, so count fields from the last ')': state is field 3.
-  const char *field = strrchr(text, ')');
+  const char* field = strrchr(text, ')');
   if (!field) return 0;
   uint64_t ticks = 0;
   for (int i = 2; i < 22 && field; i++) {
@@ -103,14 +103,14 @@ uint64_t gw_start_ns(uint32_t pid, uint32_t *parent) {
 static uint32_t namespace_level(void) {
   char text[2048];
   read_file("/proc/self/status", text, sizeof text);
-  const char *line = strstr(text, "\nNSpid:");
+  const char* line = strstr(text, "\nNSpid:");
   uint32_t tabs = 0;
   if (line)
     for (line += 7; *line && *line != '\n'; line++) tabs += *line == '\t';
   return tabs ? tabs - 1 : 0;
 }
 
-static bool stat_path(const char *path, struct stat *st) {
+static bool stat_path(const char* path, struct stat* st) {
 #if defined(SYS_newfstatat)
   return GW_SYS_4(SYS_newfstatat, AT_FDCWD, path, st, 0) == 0;
 #else
@@ -118,12 +118,12 @@ static bool stat_path(const char *path, struct stat *st) {
 #endif
 }
 
-void gw_write_task(struct gw_proc *p) {
+void gw_write_task(struct gw_proc* p) {
   enum { kFixed = sizeof(struct gpuwatch_rec) + sizeof(struct gpuwatch_rec_task) };
-  struct gw_shard_entry *entry = gw_reserve(p, GW_ENTRY_RECORD, kFixed + GPUWATCH_PATH_MAX);
+  struct gw_shard_entry* entry = gw_reserve(p, GW_ENTRY_RECORD, kFixed + GPUWATCH_PATH_MAX);
   if (!entry) return;
-  struct gpuwatch_rec *rec = (struct gpuwatch_rec *)(entry + 1);
-  struct gpuwatch_rec_task *task = (struct gpuwatch_rec_task *)(rec + 1);
+  struct gpuwatch_rec* rec = (struct gpuwatch_rec*)(entry + 1);
+  struct gpuwatch_rec_task* task = (struct gpuwatch_rec_task*)(rec + 1);
   struct stat st;
   uint32_t parent = 0, grandparent;
   memset(task, 0, sizeof *task);
@@ -148,11 +148,11 @@ static char cgroup_text[8192];
 static char cgroup_path[GPUWATCH_PATH_MAX];
 
 // Finds the line of the hierarchy we report: v2, else v1 memory.
-static const char *cgroup_line(uint32_t *version) {
-  const char *v1 = NULL;
-  for (const char *line = cgroup_text; line && *line;) {
-    const char *controllers = strchr(line, ':');
-    const char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+static const char* cgroup_line(uint32_t* version) {
+  const char* v1 = NULL;
+  for (const char* line = cgroup_text; line && *line;) {
+    const char* controllers = strchr(line, ':');
+    const char* path = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!path) break;
     if (path == controllers + 1) {
       *version = 2;
@@ -160,8 +160,8 @@ static const char *cgroup_line(uint32_t *version) {
       return path + 1;
     }
     size_t len = (size_t)(path - controllers - 1);
-    for (const char *at = controllers + 1; at < controllers + 1 + len;) {
-      const char *end = memchr(at, ',', (size_t)(path - at));
+    for (const char* at = controllers + 1; at < controllers + 1 + len;) {
+      const char* end = memchr(at, ',', (size_t)(path - at));
       if (!end) end = path;
       if (end - at == 6 && memcmp(at, "memory", 6) == 0) v1 = path + 1;
       at = end + 1;
@@ -173,8 +173,9 @@ static const char *cgroup_line(uint32_t *version) {
   return v1;
 }
 
-static uint64_t cgroup_inode(const char *path, size_t len, uint32_t version) {
-  static const char *const mounts[2][2] = {{"/sys/fs/cgroup/memory", NULL}, {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}};
+static uint64_t cgroup_inode(const char* path, size_t len, uint32_t version) {
+  static const char* const mounts[2][2] = {{"/sys/fs/cgroup/memory", NULL},
+                                           {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}};
   struct stat st;
   for (int i = 0; i < 2 && mounts[version - 1][i]; i++) {
     size_t prefix = strlen(mounts[version - 1][i]);
@@ -192,7 +193,7 @@ static uint64_t cgroup_inode(const char *path, size_t len, uint32_t version) {
 
 // The caller's cgroup now, 0 when it cannot be told; *path stays valid as long
 // as gw_lock is held.
-static uint64_t cgroup_now(const char **path, size_t *len, uint32_t *version) {
+static uint64_t cgroup_now(const char** path, size_t* len, uint32_t* version) {
   read_file("/proc/self/cgroup", cgroup_text, sizeof cgroup_text);
   *path = cgroup_line(version);
   *len = *path ? strcspn(*path, "\n") : 0;
@@ -200,8 +201,8 @@ static uint64_t cgroup_now(const char **path, size_t *len, uint32_t *version) {
 }
 
 // Under gw_lock, for a process that is being set up.
-uint64_t gw_first_cgroup(uint16_t *flags) {
-  const char *path;
+uint64_t gw_first_cgroup(uint16_t* flags) {
+  const char* path;
   size_t len;
   uint32_t version = 2;
   uint64_t id = cgroup_now(&path, &len, &version);
@@ -210,13 +211,13 @@ uint64_t gw_first_cgroup(uint16_t *flags) {
 }
 
 // Writes the definition when the cgroup is new or was not defined yet.
-void gw_refresh_cgroup(struct gw_proc *p) {
+void gw_refresh_cgroup(struct gw_proc* p) {
   enum { kFixed = sizeof(struct gpuwatch_rec) + sizeof(struct gpuwatch_rec_cgroup) };
   uint64_t mask, id;
   uint32_t version = 2;
   size_t len;
-  const char *path;
-  struct gw_shard_entry *entry;
+  const char* path;
+  struct gw_shard_entry* entry;
   gw_lock(p, &mask);
   id = cgroup_now(&path, &len, &version);
   bool changed = id != 0 && (id != p->cgroup_id || !p->cgroup_defined);
@@ -227,8 +228,8 @@ void gw_refresh_cgroup(struct gw_proc *p) {
   p->cgroup_flags = version == 1 ? GPUWATCH_F_CGROUP_V1 : 0;
   entry = gw_reserve(p, GW_ENTRY_RECORD, (uint32_t)(kFixed + len));
   if (!entry) return;
-  struct gpuwatch_rec *rec = (struct gpuwatch_rec *)(entry + 1);
-  struct gpuwatch_rec_cgroup *cgroup = (struct gpuwatch_rec_cgroup *)(rec + 1);
+  struct gpuwatch_rec* rec = (struct gpuwatch_rec*)(entry + 1);
+  struct gpuwatch_rec_cgroup* cgroup = (struct gpuwatch_rec_cgroup*)(rec + 1);
   uint32_t padded = ((uint32_t)len + 7u) & ~7u;
   cgroup->version = version;
   cgroup->path_len = (uint32_t)len;

@@ -21,7 +21,7 @@ struct gw_proc {
   uint32_t lock;
   uint32_t broken;  // set-up failed: record nothing in this process
   uint32_t serial;  // of open files first seen by this process
-  struct gw_shard_head *shard;
+  struct gw_shard_head* shard;
   uint64_t start_ns;
   uint64_t cgroup_id;
   uint32_t image;
@@ -43,10 +43,10 @@ struct gw_who {
 
 // An ioctl between entry and return.
 struct gw_ioctl_call {
-  struct gw_proc *proc;
-  struct gw_shard_entry *entry;  // NULL: not recorded
-  struct gpuwatch_rec *rec;
-  struct gpuwatch_rec_ioctl *io;
+  struct gw_proc* proc;
+  struct gw_shard_entry* entry;  // NULL: not recorded
+  struct gpuwatch_rec* rec;
+  struct gpuwatch_rec_ioctl* io;
   uint32_t used;  // bytes of rec written so far
   uint64_t arg, nested[2];
   uint32_t want[3], len[3];  // argument, nested 0 and 1
@@ -60,52 +60,52 @@ struct gw_ioctl_call {
 // setup.c
 extern bool gw_active;
 extern char gw_dir[], gw_library[];
-struct gw_proc *gw_proc_get(bool *foreign);
+struct gw_proc* gw_proc_get(bool* foreign);
 bool gw_started(void);
 void gw_mark_end(void);
-void gw_lock(struct gw_proc *p, uint64_t *mask);
-void gw_unlock(struct gw_proc *p, uint64_t mask);
-size_t gw_saved_env(const char **out, size_t max);
+void gw_lock(struct gw_proc* p, uint64_t* mask);
+void gw_unlock(struct gw_proc* p, uint64_t mask);
+size_t gw_saved_env(const char** out, size_t max);
 
 // classify.c
-bool gw_node_of_fd(int fd, struct gw_node *out);
-bool gw_node_of_path(int dirfd, const char *path, struct gw_node *out);
+bool gw_node_of_fd(int fd, struct gw_node* out);
+bool gw_node_of_path(int dirfd, const char* path, struct gw_node* out);
 
 // shard.c
-int gw_shard_create(struct gw_proc *p);
-struct gw_shard_entry *gw_reserve(struct gw_proc *p, uint16_t kind, uint32_t bytes);
-void gw_commit(struct gw_shard_entry *entry);
+int gw_shard_create(struct gw_proc* p);
+struct gw_shard_entry* gw_reserve(struct gw_proc* p, uint16_t kind, uint32_t bytes);
+void gw_commit(struct gw_shard_entry* entry);
 
 // identity.c
-void gw_who_am_i(struct gw_who *who);
-void gw_fill_head(struct gw_proc *p, struct gpuwatch_rec *rec, uint16_t type, uint32_t len, uint64_t time_ns);
-void gw_fill_file(struct gpuwatch_rec *rec, uint64_t file_id, const struct gw_node *node);
-uint64_t gw_start_ns(uint32_t pid, uint32_t *parent);
-void gw_write_task(struct gw_proc *p);
-uint64_t gw_first_cgroup(uint16_t *flags);
-void gw_refresh_cgroup(struct gw_proc *p);
+void gw_who_am_i(struct gw_who* who);
+void gw_fill_head(struct gw_proc* p, struct gpuwatch_rec* rec, uint16_t type, uint32_t len, uint64_t time_ns);
+void gw_fill_file(struct gpuwatch_rec* rec, uint64_t file_id, const struct gw_node* node);
+uint64_t gw_start_ns(uint32_t pid, uint32_t* parent);
+void gw_write_task(struct gw_proc* p);
+uint64_t gw_first_cgroup(uint16_t* flags);
+void gw_refresh_cgroup(struct gw_proc* p);
 
 // files.c
-uint64_t gw_file_of_fd(struct gw_proc *p, int fd, const struct gw_node *node, bool foreign);
-void gw_file_opened(struct gw_proc *p, int fd, const struct gw_node *node, uint64_t file_id);
-uint64_t gw_file_new(struct gw_proc *p);
+uint64_t gw_file_of_fd(struct gw_proc* p, int fd, const struct gw_node* node, bool foreign);
+void gw_file_opened(struct gw_proc* p, int fd, const struct gw_node* node, uint64_t file_id);
+uint64_t gw_file_new(struct gw_proc* p);
 void gw_fd_dup(int from, int to);
-uint64_t gw_fd_take(int fd, bool *foreign);
+uint64_t gw_fd_take(int fd, bool* foreign);
 void gw_fd_dropped(int fd, uint64_t file_id, uint64_t duration_ns);
 void gw_fd_range_closed(unsigned first, unsigned last);
-void gw_files_hold_all(struct gw_proc *p);
+void gw_files_hold_all(struct gw_proc* p);
 bool gw_files_any(void);
-size_t gw_files_env(char *out, size_t size);
-void gw_files_adopt(const char *list);
+size_t gw_files_env(char* out, size_t size);
+void gw_files_adopt(const char* list);
 
 // capture.c
-void gw_plan_load(const char *path);
+void gw_plan_load(const char* path);
 extern uint32_t gw_plan_error;
-void gw_ioctl_begin(struct gw_ioctl_call *call, struct gw_proc *p, uint32_t cmd, uint64_t arg);
-void gw_ioctl_end(struct gw_ioctl_call *call, int64_t ret, uint64_t begin_ns, uint64_t end_ns);
+void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd, uint64_t arg);
+void gw_ioctl_end(struct gw_ioctl_call* call, int64_t ret, uint64_t begin_ns, uint64_t end_ns);
 
 // exec.c
-void gw_note_program(int dirfd, const char *path, int flags);
+void gw_note_program(int dirfd, const char* path, int flags);
 
 // wrap.c: the next definition of each wrapped function
 void gw_wrap_resolve(void);

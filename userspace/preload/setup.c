@@ -25,11 +25,11 @@ char gw_library[GPUWATCH_PATH_MAX];
 extern char gw_majors_file[GPUWATCH_PATH_MAX];
 extern uint64_t gw_shard_max;
 
-static struct gw_proc *page;
+static struct gw_proc* page;
 static char saved_env[kSavedEnv][kEnvBytes];
 static size_t saved_env_count;
 
-void gw_lock(struct gw_proc *p, uint64_t *mask) {
+void gw_lock(struct gw_proc* p, uint64_t* mask) {
   // Signals are held off, so that a handler cannot wait for its own thread.
   uint64_t all = ~0ull;
   GW_SYS_4(SYS_rt_sigprocmask, SIG_SETMASK, &all, mask, sizeof all);
@@ -38,12 +38,12 @@ void gw_lock(struct gw_proc *p, uint64_t *mask) {
   for (int i = 0; i < kLockTries && __atomic_exchange_n(&p->lock, 1, __ATOMIC_ACQUIRE); i++) GW_SYS_0(SYS_sched_yield);
 }
 
-void gw_unlock(struct gw_proc *p, uint64_t mask) {
+void gw_unlock(struct gw_proc* p, uint64_t mask) {
   __atomic_store_n(&p->lock, 0, __ATOMIC_RELEASE);
   GW_SYS_4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-static void set_up(struct gw_proc *p, uint32_t pid) {
+static void set_up(struct gw_proc* p, uint32_t pid) {
   uint64_t mask;
   gw_lock(p, &mask);
   bool mine = __atomic_load_n(&p->pid, __ATOMIC_RELAXED) == 0;
@@ -70,8 +70,8 @@ static void set_up(struct gw_proc *p, uint32_t pid) {
 
 // NULL when nothing is recorded. *foreign: the caller is not the process that
 // the state belongs to (child of vfork()), so its descriptors are other ones.
-struct gw_proc *gw_proc_get(bool *foreign) {
-  struct gw_proc *p = page;
+struct gw_proc* gw_proc_get(bool* foreign) {
+  struct gw_proc* p = page;
   if (!p) return NULL;
   uint32_t pid = (uint32_t)GW_SYS_0(SYS_getpid);
   uint32_t owner = __atomic_load_n(&p->pid, __ATOMIC_ACQUIRE);
@@ -84,7 +84,9 @@ struct gw_proc *gw_proc_get(bool *foreign) {
 }
 
 // Whether this process has a shard already, without making one.
-bool gw_started(void) { return page && __atomic_load_n(&page->pid, __ATOMIC_ACQUIRE) != 0; }
+bool gw_started(void) {
+  return page && __atomic_load_n(&page->pid, __ATOMIC_ACQUIRE) != 0;
+}
 
 // A child of fork() that inherits open NVIDIA files holds them from now on,
 // whether or not it ever uses them.
@@ -94,18 +96,18 @@ static void in_forked_child(void) {
   errno = saved;
 }
 
-size_t gw_saved_env(const char **out, size_t max) {
+size_t gw_saved_env(const char** out, size_t max) {
   size_t n = saved_env_count < max ? saved_env_count : max;
   for (size_t i = 0; i < n; i++) out[i] = saved_env[i];
   return n;
 }
 
-static const char *keep_env(const char *name) {
-  const char *value = getenv(name);
+static const char* keep_env(const char* name) {
+  const char* value = getenv(name);
   if (!value || !*value) return NULL;
   size_t name_len = strlen(name), value_len = strlen(value);
   if (name_len + value_len + 2 > kEnvBytes || saved_env_count == kSavedEnv) return NULL;
-  char *at = saved_env[saved_env_count++];
+  char* at = saved_env[saved_env_count++];
   memcpy(at, name, name_len);
   at[name_len] = '=';
   memcpy(at + name_len + 1, value, value_len + 1);
@@ -121,27 +123,27 @@ static void find_library(void) {
 __attribute__((constructor(101))) static void start(void) {
   gw_wrap_resolve();
   gw_exec_resolve();
-  const char *dir = keep_env(GW_ENV_DIR);
+  const char* dir = keep_env(GW_ENV_DIR);
   if (!dir || dir[0] != '/' || strlen(dir) > sizeof gw_dir - 64) return;
   strcpy(gw_dir, dir);
   find_library();
-  const char *majors = keep_env(GW_ENV_MAJORS);
+  const char* majors = keep_env(GW_ENV_MAJORS);
   if (majors && strlen(majors) < sizeof gw_majors_file) strcpy(gw_majors_file, majors);
-  const char *max = keep_env(GW_ENV_MAX);
+  const char* max = keep_env(GW_ENV_MAX);
   if (max) {
     unsigned long mib = strtoul(max, NULL, 10);
     if (mib >= 1 && mib <= 1ul << 20) gw_shard_max = (uint64_t)mib << 20;
   }
-  const char *plan = keep_env(GW_ENV_PLAN);
+  const char* plan = keep_env(GW_ENV_PLAN);
   gw_plan_load(plan);
 
-  void *map = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* map = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return;
   if (madvise(map, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) != 0) return;  // Linux before 4.14
   if (pthread_atfork(NULL, NULL, in_forked_child) != 0) return;
   page = map;
   gw_active = true;
-  const char *inherited = getenv(GW_ENV_FDS);
+  const char* inherited = getenv(GW_ENV_FDS);
   if (inherited) {
     gw_files_adopt(inherited);
     unsetenv(GW_ENV_FDS);
@@ -152,9 +154,11 @@ __attribute__((constructor(101))) static void start(void) {
 // A lower bound of the end: after exit() other destructors may still call the
 // driver. A process that is killed leaves no mark.
 void gw_mark_end(void) {
-  struct gw_proc *p = page;
+  struct gw_proc* p = page;
   if (p && p->shard && __atomic_load_n(&p->pid, __ATOMIC_ACQUIRE) == (uint32_t)GW_SYS_0(SYS_getpid))
     __atomic_store_n(&p->shard->ended_ns, gw_now_ns(), __ATOMIC_RELAXED);
 }
 
-__attribute__((destructor)) static void end(void) { gw_mark_end(); }
+__attribute__((destructor)) static void end(void) {
+  gw_mark_end();
+}

@@ -18,12 +18,12 @@ enum { kStep = 1 << 20, kFallbackMax = 8 << 20, kImages = 1000000 };
 
 uint64_t gw_shard_max = 256ull << 20;
 
-static char *put_text(char *at, const char *text) {
+static char* put_text(char* at, const char* text) {
   while (*text) *at++ = *text++;
   return at;
 }
 
-static char *put_number(char *at, uint32_t value) {
+static char* put_number(char* at, uint32_t value) {
   char digits[10];
   int n = 0;
   do digits[n++] = (char)('0' + value % 10);
@@ -32,8 +32,8 @@ static char *put_number(char *at, uint32_t value) {
   return at;
 }
 
-static void shard_path(char *out, const struct gw_proc *p) {
-  char *at = put_text(out, gw_dir);
+static void shard_path(char* out, const struct gw_proc* p) {
+  char* at = put_text(out, gw_dir);
   *at++ = '/';
   at = put_number(at, p->pid);
   *at++ = '.';
@@ -62,7 +62,7 @@ static bool fill_with_zeros(long fd, uint64_t bytes) {
   return true;
 }
 
-int gw_shard_create(struct gw_proc *p) {
+int gw_shard_create(struct gw_proc* p) {
   uint64_t max = gw_shard_max, limit = kStep;
   long fd = -EEXIST;
   for (p->image = 0; p->image < kImages && fd == -EEXIST; p->image++) {
@@ -88,7 +88,7 @@ int gw_shard_create(struct gw_proc *p) {
   }
   GW_SYS_3(SYS_madvise, base, max, MADV_DONTFORK);
   GW_SYS_3(SYS_madvise, base, max, MADV_DONTDUMP);
-  struct gw_shard_head *head = (struct gw_shard_head *)base;
+  struct gw_shard_head* head = (struct gw_shard_head*)base;
   head->version = GW_SHARD_VERSION;
   head->head_bytes = GW_SHARD_HEAD_BYTES;
   if (GW_SYS_3(SYS_getrandom, &head->cookie, sizeof head->cookie, 1 /* GRND_NONBLOCK */) != sizeof head->cookie)
@@ -107,8 +107,8 @@ int gw_shard_create(struct gw_proc *p) {
   return 0;
 }
 
-static bool grow(struct gw_proc *p, uint64_t need) {
-  struct gw_shard_head *head = p->shard;
+static bool grow(struct gw_proc* p, uint64_t need) {
+  struct gw_shard_head* head = p->shard;
   uint64_t mask;
   gw_lock(p, &mask);
   uint64_t limit = __atomic_load_n(&head->limit, __ATOMIC_RELAXED);
@@ -129,8 +129,8 @@ static bool grow(struct gw_proc *p, uint64_t need) {
   return ok;
 }
 
-struct gw_shard_entry *gw_reserve(struct gw_proc *p, uint16_t kind, uint32_t content) {
-  struct gw_shard_head *head = p->shard;
+struct gw_shard_entry* gw_reserve(struct gw_proc* p, uint16_t kind, uint32_t content) {
+  struct gw_shard_head* head = p->shard;
   uint32_t bytes = (uint32_t)sizeof(struct gw_shard_entry) + ((content + 7u) & ~7u);
   if (content > GPUWATCH_REC_MAX) {
     __atomic_add_fetch(&head->dropped[GW_DROP_TOO_BIG], 1, __ATOMIC_RELAXED);
@@ -146,7 +146,7 @@ struct gw_shard_entry *gw_reserve(struct gw_proc *p, uint16_t kind, uint32_t con
       }
     }
   } while (!__atomic_compare_exchange_n(&head->tail, &tail, tail + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-  struct gw_shard_entry *entry = (struct gw_shard_entry *)((char *)head + tail);
+  struct gw_shard_entry* entry = (struct gw_shard_entry*)((char*)head + tail);
   entry->bytes = bytes;
   entry->kind = kind;
   entry->state = GW_ENTRY_OPEN;
@@ -156,4 +156,6 @@ struct gw_shard_entry *gw_reserve(struct gw_proc *p, uint16_t kind, uint32_t con
   return entry;
 }
 
-void gw_commit(struct gw_shard_entry *entry) { __atomic_store_n(&entry->state, GW_ENTRY_COMMITTED, __ATOMIC_RELEASE); }
+void gw_commit(struct gw_shard_entry* entry) {
+  __atomic_store_n(&entry->state, GW_ENTRY_COMMITTED, __ATOMIC_RELEASE);
+}

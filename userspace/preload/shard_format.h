@@ -93,9 +93,9 @@ struct gw_shard_ref {
 };
 
 enum gw_not_followed_reason {
-  GW_NOT_STATIC = 1,      // no program interpreter, so nothing is preloaded
-  GW_NOT_WRONG_CLASS = 2, // other word size or machine than the recorder
-  GW_NOT_SETUID = 3,      // gains privileges, the loader ignores LD_PRELOAD
+  GW_NOT_STATIC = 1,       // no program interpreter, so nothing is preloaded
+  GW_NOT_WRONG_CLASS = 2,  // other word size or machine than the recorder
+  GW_NOT_SETUID = 3,       // gains privileges, the loader ignores LD_PRELOAD
 };
 
 struct gw_shard_not_followed {

@@ -55,15 +55,17 @@ struct Context {
   const ShardLimits* limits = nullptr;
 };
 
-bool is_definition(const gpuwatch_rec& head) { return head.type == GPUWATCH_REC_TASK || head.type == GPUWATCH_REC_CGROUP; }
+bool is_definition(const gpuwatch_rec& head) {
+  return head.type == GPUWATCH_REC_TASK || head.type == GPUWATCH_REC_CGROUP;
+}
 
 Result<Shard> read_shard(const std::filesystem::path& path, std::uint64_t room) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return Error::from_errno(path.string());
   Shard shard;
   in.read(reinterpret_cast<char*>(&shard.head), sizeof shard.head);
-  if (in.gcount() != sizeof shard.head || shard.head.magic != GW_SHARD_MAGIC || shard.head.version != GW_SHARD_VERSION ||
-      shard.head.head_bytes != GW_SHARD_HEAD_BYTES)
+  if (in.gcount() != sizeof shard.head || shard.head.magic != GW_SHARD_MAGIC ||
+      shard.head.version != GW_SHARD_VERSION || shard.head.head_bytes != GW_SHARD_HEAD_BYTES)
     return Error(Code::kBadInput, path.string() + ": not a shard of this version");
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(path, error);
@@ -71,7 +73,8 @@ Result<Shard> read_shard(const std::filesystem::path& path, std::uint64_t room) 
   const std::uint64_t end = std::min<std::uint64_t>(size, shard.head.tail);
   const std::uint64_t want = end > GW_SHARD_HEAD_BYTES ? end - GW_SHARD_HEAD_BYTES : 0;
   if (want > room)
-    return Error(Code::kLimit, path.string() + ": the shards are over the limit of bytes; record less, or set " GW_ENV_MAX);
+    return Error(Code::kLimit,
+                 path.string() + ": the shards are over the limit of bytes; record less, or set " GW_ENV_MAX);
   shard.bytes.resize(want);
   in.seekg(GW_SHARD_HEAD_BYTES);
   in.read(reinterpret_cast<char*>(shard.bytes.data()), static_cast<std::streamsize>(want));
@@ -95,7 +98,8 @@ struct Walk {
 
 void take_not_followed(Context& context, Bytes content) {
   const auto what = read_at<gw_shard_not_followed>(content, 0);
-  if (!what || what->path_len > content.size() - sizeof *what || context.out.not_followed.size() >= context.limits->not_followed)
+  if (!what || what->path_len > content.size() - sizeof *what ||
+      context.out.not_followed.size() >= context.limits->not_followed)
     return;
   NotFollowed found;
   found.path.assign(reinterpret_cast<const char*>(content.data()) + sizeof *what, what->path_len);
@@ -147,7 +151,8 @@ Walk walk_entries(Context& context, const Shard& shard, std::size_t index) {
   const Bytes bytes(shard.bytes);
   for (std::size_t at = 0; at + sizeof(gw_shard_entry) <= bytes.size();) {
     const auto entry = *read_at<gw_shard_entry>(bytes, at);
-    if (entry.cookie != shard.head.cookie || entry.bytes < sizeof entry || entry.bytes % 8 != 0 || entry.bytes > bytes.size() - at) {
+    if (entry.cookie != shard.head.cookie || entry.bytes < sizeof entry || entry.bytes % 8 != 0 ||
+        entry.bytes > bytes.size() - at) {
       context.out.damaged_bytes += 8;
       at += 8;
       continue;
@@ -188,7 +193,8 @@ void note_drop(Context& context, std::uint64_t file_id, const Release& release) 
 // Plays what one process did to its references; what it holds at its end is
 // dropped there.
 void follow_references(Context& context, const Shard& shard, Walk& walk) {
-  std::stable_sort(walk.refs.begin(), walk.refs.end(), [](const Ref& a, const Ref& b) { return a.ref.time_ns < b.ref.time_ns; });
+  std::stable_sort(walk.refs.begin(), walk.refs.end(),
+                   [](const Ref& a, const Ref& b) { return a.ref.time_ns < b.ref.time_ns; });
   std::map<std::int32_t, std::uint64_t> holds;
   std::uint64_t end = std::max<std::uint64_t>(shard.head.ended_ns, walk.last_ns);
   for (const Ref& item : walk.refs) {
@@ -238,8 +244,9 @@ void conclude_releases(Context& context, std::vector<std::vector<std::byte>>& st
   std::vector<std::pair<std::uint64_t, const File*>> released;
   for (const auto& [id, file] : context.files)
     if (file.held && file.last.time_ns != 0) released.emplace_back(id, &file);
-  std::sort(released.begin(), released.end(),
-            [](const auto& a, const auto& b) { return std::tie(a.second->last.time_ns, a.first) < std::tie(b.second->last.time_ns, b.first); });
+  std::sort(released.begin(), released.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.second->last.time_ns, a.first) < std::tie(b.second->last.time_ns, b.first);
+  });
   for (const auto& [id, file] : released) {
     gpuwatch_rec head = file->last.head;
     const gpuwatch_rec_release payload{file->last.duration_ns};
@@ -286,7 +293,8 @@ Result<std::vector<std::filesystem::path>> shard_paths(const std::string& direct
     if (error) return Error(Code::kIo, directory + ": " + error.message());
     // Only plain files: a recorded program may have put anything here.
     const auto status = files->symlink_status(error);
-    if (!error && std::filesystem::is_regular_file(status) && files->path().extension() == GW_SHARD_SUFFIX) paths.push_back(files->path());
+    if (!error && std::filesystem::is_regular_file(status) && files->path().extension() == GW_SHARD_SUFFIX)
+      paths.push_back(files->path());
   }
   return paths;
 }
@@ -311,7 +319,8 @@ Result<Recording> read_shards(const std::string& directory, const ShardLimits& l
     shards.push_back(std::move(*shard));
   }
   std::sort(shards.begin(), shards.end(), [](const Shard& a, const Shard& b) {
-    return std::tie(a.head.created_ns, a.head.tgid, a.head.image) < std::tie(b.head.created_ns, b.head.tgid, b.head.image);
+    return std::tie(a.head.created_ns, a.head.tgid, a.head.image) <
+           std::tie(b.head.created_ns, b.head.tgid, b.head.image);
   });
   std::vector<Walk> walks;
   for (std::size_t i = 0; i < shards.size(); ++i) {

@@ -26,15 +26,15 @@ struct Recording {
   std::vector<std::byte> bytes;
   std::uint64_t records = 0;
 
-  std::uint64_t lost_full = 0;     // shard at its maximum or disk full
-  std::uint64_t lost_too_big = 0;  // over GPUWATCH_REC_MAX
-  std::uint64_t unfinished = 0;    // calls that never returned
-  std::uint64_t damaged_bytes = 0; // skipped: torn or overwritten
-  std::uint64_t adopted = 0;       // files seen in use whose opening was not
-  std::uint64_t processes = 0;     // program images with a shard
-  std::uint64_t killed = 0;        // of them ended without notice: their
-                                   // releases carry the time of the last call
-  std::uint64_t plan_errors = 0;   // of them fell back to the built-in plan
+  std::uint64_t lost_full = 0;      // shard at its maximum or disk full
+  std::uint64_t lost_too_big = 0;   // over GPUWATCH_REC_MAX
+  std::uint64_t unfinished = 0;     // calls that never returned
+  std::uint64_t damaged_bytes = 0;  // skipped: torn or overwritten
+  std::uint64_t adopted = 0;        // files seen in use whose opening was not
+  std::uint64_t processes = 0;      // program images with a shard
+  std::uint64_t killed = 0;         // of them ended without notice: their
+                                    // releases carry the time of the last call
+  std::uint64_t plan_errors = 0;    // of them fell back to the built-in plan
   std::vector<NotFollowed> not_followed;
 
   std::uint64_t lost() const { return lost_full + lost_too_big; }

@@ -13,8 +13,8 @@
 
 extern const unsigned char gw_syscall_watched[512];
 const unsigned char gw_syscall_watched[512] = {
-    [SYS_open] = 1,  [SYS_openat] = 1, [SYS_ioctl] = 1, [SYS_mmap] = 1,  [SYS_close] = 1,       [SYS_close_range] = 1,
-    [SYS_dup] = 1,   [SYS_dup2] = 1,   [SYS_dup3] = 1,  [SYS_fcntl] = 1, [SYS_execve] = 1,      [SYS_execveat] = 1,
+    [SYS_open] = 1, [SYS_openat] = 1, [SYS_ioctl] = 1, [SYS_mmap] = 1,  [SYS_close] = 1,  [SYS_close_range] = 1,
+    [SYS_dup] = 1,  [SYS_dup2] = 1,   [SYS_dup3] = 1,  [SYS_fcntl] = 1, [SYS_execve] = 1, [SYS_execveat] = 1,
 };
 
 long gw_syscall(long number, long a, long b, long c, long d, long e, long f);
@@ -24,13 +24,13 @@ long gw_syscall(long number, long a, long b, long c, long d, long e, long f);
 long gw_syscall(long number, long a, long b, long c, long d, long e, long f) {
   switch (number) {
     case SYS_open:
-      return openat(AT_FDCWD, (const char *)a, (int)b, (mode_t)c);
+      return openat(AT_FDCWD, (const char*)a, (int)b, (mode_t)c);
     case SYS_openat:
-      return openat((int)a, (const char *)b, (int)c, (mode_t)d);
+      return openat((int)a, (const char*)b, (int)c, (mode_t)d);
     case SYS_ioctl:
       return ioctl((int)a, (unsigned long)b, c);
     case SYS_mmap:
-      return (long)mmap((void *)a, (size_t)b, (int)c, (int)d, (int)e, (off_t)f);
+      return (long)mmap((void*)a, (size_t)b, (int)c, (int)d, (int)e, (off_t)f);
     case SYS_close:
       return close((int)a);
     case SYS_close_range:
@@ -44,8 +44,8 @@ long gw_syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_fcntl:
       return fcntl((int)a, (int)b, c);
     case SYS_execve:
-      return execve((const char *)a, (char *const *)b, (char *const *)c);
+      return execve((const char*)a, (char* const*)b, (char* const*)c);
     default:
-      return execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e);
+      return execveat((int)a, (const char*)b, (char* const*)c, (char* const*)d, (int)e);
   }
 }

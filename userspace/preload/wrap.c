@@ -16,9 +16,9 @@
 #include "recorder.h"
 
 // Resolved by the constructor; code that runs earlier gets the system call.
-static int (*next_openat)(int, const char *, int, ...);
+static int (*next_openat)(int, const char*, int, ...);
 static int (*next_ioctl)(int, unsigned long, ...);
-static void *(*next_mmap)(void *, size_t, int, int, int, off_t);
+static void* (*next_mmap)(void*, size_t, int, int, int, off_t);
 static int (*next_close)(int);
 static int (*next_dup)(int);
 static int (*next_dup2)(int, int);
@@ -28,10 +28,10 @@ static int (*next_close_range)(unsigned, unsigned, int);
 long (*gw_next_syscall)(long, ...);
 
 // dlsym() gives an object pointer, which ISO C does not convert: copy it.
-#define RESOLVE(slot, name)                      \
-  do {                                           \
-    void *symbol = dlsym(RTLD_NEXT, name);       \
-    memcpy(&(slot), &symbol, sizeof symbol);     \
+#define RESOLVE(slot, name)                  \
+  do {                                       \
+    void* symbol = dlsym(RTLD_NEXT, name);   \
+    memcpy(&(slot), &symbol, sizeof symbol); \
   } while (0)
 
 void gw_wrap_resolve(void) {
@@ -59,28 +59,40 @@ static long with_errno(long ret) {
 // not asked, and the kernel module would not see the call either.
 static bool before_driver(int error) {
   switch (error) {
-    case ENOENT: case EACCES: case EPERM: case ENOTDIR: case ELOOP: case ENAMETOOLONG:
-    case EMFILE: case ENFILE: case EFAULT: case EINVAL: case EEXIST: case EISDIR: case EROFS: case ENXIO:
+    case ENOENT:
+    case EACCES:
+    case EPERM:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EMFILE:
+    case ENFILE:
+    case EFAULT:
+    case EINVAL:
+    case EEXIST:
+    case EISDIR:
+    case EROFS:
+    case ENXIO:
       return true;
     default:
       return false;
   }
 }
 
-static void record_open(int dirfd, const char *path, int flags, int ret, int error, uint64_t begin, uint64_t end) {
+static void record_open(int dirfd, const char* path, int flags, int ret, int error, uint64_t begin, uint64_t end) {
   enum { kLen = sizeof(struct gpuwatch_rec) + sizeof(struct gpuwatch_rec_open) };
   struct gw_node node;
   if (flags & O_PATH) return;
   if (ret >= 0 ? !gw_node_of_fd(ret, &node) : before_driver(error) || !gw_node_of_path(dirfd, path, &node)) return;
   bool foreign;
-  struct gw_proc *p = gw_proc_get(&foreign);
+  struct gw_proc* p = gw_proc_get(&foreign);
   if (!p) return;
   if (!foreign) gw_refresh_cgroup(p);
   uint64_t id = gw_file_new(p);
-  struct gw_shard_entry *entry = gw_reserve(p, GW_ENTRY_RECORD, kLen);
+  struct gw_shard_entry* entry = gw_reserve(p, GW_ENTRY_RECORD, kLen);
   if (entry) {
-    struct gpuwatch_rec *rec = (struct gpuwatch_rec *)(entry + 1);
-    struct gpuwatch_rec_open *open = (struct gpuwatch_rec_open *)(rec + 1);
+    struct gpuwatch_rec* rec = (struct gpuwatch_rec*)(entry + 1);
+    struct gpuwatch_rec_open* open = (struct gpuwatch_rec_open*)(rec + 1);
     long kept = ret >= 0 ? GW_SYS_2(SYS_fcntl, ret, F_GETFL) : -1;
     gw_fill_head(p, rec, GPUWATCH_REC_OPEN, kLen, end);
     gw_fill_file(rec, id, &node);
@@ -93,7 +105,7 @@ static void record_open(int dirfd, const char *path, int flags, int ret, int err
   if (ret >= 0 && !foreign) gw_file_opened(p, ret, &node, id);
 }
 
-static int open_common(int dirfd, const char *path, int flags, mode_t mode) {
+static int open_common(int dirfd, const char* path, int flags, mode_t mode) {
   if (!next_openat) return (int)with_errno(GW_SYS_4(SYS_openat, dirfd, path, flags, mode));
   if (!gw_active) return next_openat(dirfd, path, flags, mode);
   uint64_t begin = gw_now_ns();
@@ -103,48 +115,56 @@ static int open_common(int dirfd, const char *path, int flags, mode_t mode) {
   return ret;
 }
 
-#define OPEN_MODE(last)                              \
-  mode_t mode = 0;                                   \
-  if (last & (O_CREAT | __O_TMPFILE)) {              \
-    va_list args;                                    \
-    va_start(args, last);                            \
-    mode = va_arg(args, mode_t);                     \
-    va_end(args);                                    \
+#define OPEN_MODE(last)                 \
+  mode_t mode = 0;                      \
+  if (last & (O_CREAT | __O_TMPFILE)) { \
+    va_list args;                       \
+    va_start(args, last);               \
+    mode = va_arg(args, mode_t);        \
+    va_end(args);                       \
   }
 
-GW_EXPORT int open(const char *path, int flags, ...) {
+GW_EXPORT int open(const char* path, int flags, ...) {
   OPEN_MODE(flags)
   return open_common(AT_FDCWD, path, flags, mode);
 }
-GW_EXPORT int open64(const char *path, int flags, ...) {
+GW_EXPORT int open64(const char* path, int flags, ...) {
   OPEN_MODE(flags)
   return open_common(AT_FDCWD, path, flags | O_LARGEFILE, mode);
 }
-GW_EXPORT int openat(int dirfd, const char *path, int flags, ...) {
+GW_EXPORT int openat(int dirfd, const char* path, int flags, ...) {
   OPEN_MODE(flags)
   return open_common(dirfd, path, flags, mode);
 }
-GW_EXPORT int openat64(int dirfd, const char *path, int flags, ...) {
+GW_EXPORT int openat64(int dirfd, const char* path, int flags, ...) {
   OPEN_MODE(flags)
   return open_common(dirfd, path, flags | O_LARGEFILE, mode);
 }
 // What _FORTIFY_SOURCE calls; and names that libraries use among themselves.
-int __open_2(const char *path, int flags);
-int __open64_2(const char *path, int flags);
-int __openat_2(int dirfd, const char *path, int flags);
-int __openat64_2(int dirfd, const char *path, int flags);
-int __open(const char *path, int flags, ...);
-int __open64(const char *path, int flags, ...);
+int __open_2(const char* path, int flags);
+int __open64_2(const char* path, int flags);
+int __openat_2(int dirfd, const char* path, int flags);
+int __openat64_2(int dirfd, const char* path, int flags);
+int __open(const char* path, int flags, ...);
+int __open64(const char* path, int flags, ...);
 int __close(int fd);
-GW_EXPORT int __open_2(const char *path, int flags) { return open_common(AT_FDCWD, path, flags, 0); }
-GW_EXPORT int __open64_2(const char *path, int flags) { return open_common(AT_FDCWD, path, flags | O_LARGEFILE, 0); }
-GW_EXPORT int __openat_2(int dirfd, const char *path, int flags) { return open_common(dirfd, path, flags, 0); }
-GW_EXPORT int __openat64_2(int dirfd, const char *path, int flags) { return open_common(dirfd, path, flags | O_LARGEFILE, 0); }
-GW_EXPORT int __open(const char *path, int flags, ...) {
+GW_EXPORT int __open_2(const char* path, int flags) {
+  return open_common(AT_FDCWD, path, flags, 0);
+}
+GW_EXPORT int __open64_2(const char* path, int flags) {
+  return open_common(AT_FDCWD, path, flags | O_LARGEFILE, 0);
+}
+GW_EXPORT int __openat_2(int dirfd, const char* path, int flags) {
+  return open_common(dirfd, path, flags, 0);
+}
+GW_EXPORT int __openat64_2(int dirfd, const char* path, int flags) {
+  return open_common(dirfd, path, flags | O_LARGEFILE, 0);
+}
+GW_EXPORT int __open(const char* path, int flags, ...) {
   OPEN_MODE(flags)
   return open_common(AT_FDCWD, path, flags, mode);
 }
-GW_EXPORT int __open64(const char *path, int flags, ...) {
+GW_EXPORT int __open64(const char* path, int flags, ...) {
   OPEN_MODE(flags)
   return open_common(AT_FDCWD, path, flags | O_LARGEFILE, mode);
 }
@@ -152,14 +172,14 @@ GW_EXPORT int __open64(const char *path, int flags, ...) {
 GW_EXPORT int ioctl(int fd, unsigned long request, ...) {
   va_list args;
   va_start(args, request);
-  void *arg = va_arg(args, void *);
+  void* arg = va_arg(args, void*);
   va_end(args);
   if (!next_ioctl) return (int)with_errno(GW_SYS_3(SYS_ioctl, fd, request, arg));
   struct gw_ioctl_call call;
   if (!gw_active || !gw_node_of_fd(fd, &call.node)) return next_ioctl(fd, request, arg);
   bool foreign;
   int saved = errno;
-  struct gw_proc *p = gw_proc_get(&foreign);
+  struct gw_proc* p = gw_proc_get(&foreign);
   if (!p) return next_ioctl(fd, request, arg);
   call.file_id = gw_file_of_fd(p, fd, &call.node, foreign);
   gw_ioctl_begin(&call, p, (uint32_t)request, (uint64_t)(uintptr_t)arg);
@@ -173,17 +193,17 @@ GW_EXPORT int ioctl(int fd, unsigned long request, ...) {
   return ret;
 }
 
-static void record_mmap(int fd, const struct gw_node *node, void *ret, size_t length, int prot, int flags, off_t offset, int error,
-                        uint64_t begin, uint64_t end) {
+static void record_mmap(int fd, const struct gw_node* node, void* ret, size_t length, int prot, int flags, off_t offset,
+                        int error, uint64_t begin, uint64_t end) {
   enum { kLen = sizeof(struct gpuwatch_rec) + sizeof(struct gpuwatch_rec_mmap) };
   bool foreign;
-  struct gw_proc *p = gw_proc_get(&foreign);
+  struct gw_proc* p = gw_proc_get(&foreign);
   if (!p) return;
   uint64_t id = gw_file_of_fd(p, fd, node, foreign), page = (uint64_t)sysconf(_SC_PAGESIZE);
-  struct gw_shard_entry *entry = gw_reserve(p, GW_ENTRY_RECORD, kLen);
+  struct gw_shard_entry* entry = gw_reserve(p, GW_ENTRY_RECORD, kLen);
   if (!entry) return;
-  struct gpuwatch_rec *rec = (struct gpuwatch_rec *)(entry + 1);
-  struct gpuwatch_rec_mmap *map = (struct gpuwatch_rec_mmap *)(rec + 1);
+  struct gpuwatch_rec* rec = (struct gpuwatch_rec*)(entry + 1);
+  struct gpuwatch_rec_mmap* map = (struct gpuwatch_rec_mmap*)(rec + 1);
   gw_fill_head(p, rec, GPUWATCH_REC_MMAP, kLen, end);
   gw_fill_file(rec, id, node);
   map->ret = ret == MAP_FAILED ? -error : 0;
@@ -196,12 +216,13 @@ static void record_mmap(int fd, const struct gw_node *node, void *ret, size_t le
   gw_commit(entry);
 }
 
-static void *mmap_common(void *addr, size_t length, int prot, int flags, int fd, off_t offset) {
-  if (!next_mmap) return (void *)with_errno(GW_SYS_6(SYS_mmap, addr, length, prot, flags, fd, offset));
+static void* mmap_common(void* addr, size_t length, int prot, int flags, int fd, off_t offset) {
+  if (!next_mmap) return (void*)with_errno(GW_SYS_6(SYS_mmap, addr, length, prot, flags, fd, offset));
   struct gw_node node;
-  if (!gw_active || (flags & MAP_ANONYMOUS) || !gw_node_of_fd(fd, &node)) return next_mmap(addr, length, prot, flags, fd, offset);
+  if (!gw_active || (flags & MAP_ANONYMOUS) || !gw_node_of_fd(fd, &node))
+    return next_mmap(addr, length, prot, flags, fd, offset);
   uint64_t begin = gw_now_ns();
-  void *ret = next_mmap(addr, length, prot, flags, fd, offset);
+  void* ret = next_mmap(addr, length, prot, flags, fd, offset);
   uint64_t end = gw_now_ns();
   int error = errno;
   record_mmap(fd, &node, ret, length, prot, flags, offset, error, begin, end);
@@ -209,10 +230,10 @@ static void *mmap_common(void *addr, size_t length, int prot, int flags, int fd,
   return ret;
 }
 
-GW_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset) {
+GW_EXPORT void* mmap(void* addr, size_t length, int prot, int flags, int fd, off_t offset) {
   return mmap_common(addr, length, prot, flags, fd, offset);
 }
-GW_EXPORT void *mmap64(void *addr, size_t length, int prot, int flags, int fd, off64_t offset) {
+GW_EXPORT void* mmap64(void* addr, size_t length, int prot, int flags, int fd, off64_t offset) {
   return mmap_common(addr, length, prot, flags, fd, offset);
 }
 
@@ -228,7 +249,9 @@ GW_EXPORT int close(int fd) {
   }
   return ret;
 }
-GW_EXPORT int __close(int fd) { return close(fd); }
+GW_EXPORT int __close(int fd) {
+  return close(fd);
+}
 
 static int dup_done(int from, int to) {
   if (gw_active && to >= 0) {
@@ -239,7 +262,9 @@ static int dup_done(int from, int to) {
   return to;
 }
 
-GW_EXPORT int dup(int fd) { return dup_done(fd, next_dup ? next_dup(fd) : (int)with_errno(GW_SYS_1(SYS_dup, fd))); }
+GW_EXPORT int dup(int fd) {
+  return dup_done(fd, next_dup ? next_dup(fd) : (int)with_errno(GW_SYS_1(SYS_dup, fd)));
+}
 GW_EXPORT int dup2(int from, int to) {
   if (next_dup2) return dup_done(from, next_dup2(from, to));
   if (from == to) return GW_SYS_2(SYS_fcntl, from, F_GETFD) < 0 ? (int)with_errno(-EBADF) : to;
@@ -249,27 +274,28 @@ GW_EXPORT int dup3(int from, int to, int flags) {
   return dup_done(from, next_dup3 ? next_dup3(from, to, flags) : (int)with_errno(GW_SYS_3(SYS_dup3, from, to, flags)));
 }
 
-static int fcntl_common(int fd, int command, void *arg) {
+static int fcntl_common(int fd, int command, void* arg) {
   int ret = next_fcntl ? next_fcntl(fd, command, arg) : (int)with_errno(GW_SYS_3(SYS_fcntl, fd, command, arg));
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? dup_done(fd, ret) : ret;
 }
 GW_EXPORT int fcntl(int fd, int command, ...) {
   va_list args;
   va_start(args, command);
-  void *arg = va_arg(args, void *);
+  void* arg = va_arg(args, void*);
   va_end(args);
   return fcntl_common(fd, command, arg);
 }
 GW_EXPORT int fcntl64(int fd, int command, ...) {
   va_list args;
   va_start(args, command);
-  void *arg = va_arg(args, void *);
+  void* arg = va_arg(args, void*);
   va_end(args);
   return fcntl_common(fd, command, arg);
 }
 
 GW_EXPORT int close_range(unsigned first, unsigned last, int flags) {
-  int ret = next_close_range ? next_close_range(first, last, flags) : (int)with_errno(GW_SYS_3(SYS_close_range, first, last, flags));
+  int ret = next_close_range ? next_close_range(first, last, flags)
+                             : (int)with_errno(GW_SYS_3(SYS_close_range, first, last, flags));
   if (gw_active && ret == 0 && !(flags & 4 /* CLOSE_RANGE_CLOEXEC */)) {
     int saved = errno;
     gw_fd_range_closed(first, last);
@@ -278,11 +304,15 @@ GW_EXPORT int close_range(unsigned first, unsigned last, int flags) {
   return ret;
 }
 
-GW_EXPORT void closefrom(int lowest) { close_range(lowest < 0 ? 0u : (unsigned)lowest, ~0u, 0); }
+GW_EXPORT void closefrom(int lowest) {
+  close_range(lowest < 0 ? 0u : (unsigned)lowest, ~0u, 0);
+}
 
 // Leaves without destructors: the end of the process is noted here.
 GW_EXPORT __attribute__((noreturn)) void _exit(int status) {
   gw_mark_end();
   for (;;) GW_SYS_1(SYS_exit_group, status);
 }
-GW_EXPORT __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
+GW_EXPORT __attribute__((noreturn)) void _Exit(int status) {
+  _exit(status);
+}

@@ -9,7 +9,7 @@
 
 #include "check.h"
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc != 2) return 2;
   std::ifstream file(argv[1], std::ios::binary);
   const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
@@ -31,8 +31,9 @@ int main(int argc, char **argv) {
   DRV(cuMemAlloc(&memory, kCount * sizeof(int)));
   DRV(cuMemsetD32(memory, 0, kCount));
   int count = kCount;
-  void *arguments[] = {&memory, &count};
-  for (int i = 0; i < kLaunches; ++i) DRV(cuLaunchKernel(function, kCount / 256, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr));
+  void* arguments[] = {&memory, &count};
+  for (int i = 0; i < kLaunches; ++i)
+    DRV(cuLaunchKernel(function, kCount / 256, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr));
   std::vector<int> values(kCount);
   DRV(cuMemcpyDtoH(values.data(), memory, kCount * sizeof(int)));
   for (const int value : values)

@@ -5,12 +5,14 @@
 
 #include "check.h"
 
-__global__ void write_to(int *address) { *address = 1; }
+__global__ void write_to(int* address) {
+  *address = 1;
+}
 
 int main() {
-  int *memory;
+  int* memory;
   RT(cudaMalloc(&memory, 4096));
-  write_to<<<1, 1>>>(reinterpret_cast<int *>(0x10));
+  write_to<<<1, 1>>>(reinterpret_cast<int*>(0x10));
   if (cudaDeviceSynchronize() != cudaErrorIllegalAddress) return 3;
   return cudaFree(memory) == cudaErrorIllegalAddress ? 0 : 3;
 }

@@ -7,13 +7,15 @@
 
 #include "check.h"
 
-__global__ void fill(int *values, int what) { values[threadIdx.x] = what; }
+__global__ void fill(int* values, int what) {
+  values[threadIdx.x] = what;
+}
 
 static int child(int from, int to) {
   cudaIpcMemHandle_t handle;
   if (read(from, &handle, sizeof handle) != sizeof handle) return 4;
-  int *memory;
-  RT(cudaIpcOpenMemHandle(reinterpret_cast<void **>(&memory), handle, cudaIpcMemLazyEnablePeerAccess));
+  int* memory;
+  RT(cudaIpcOpenMemHandle(reinterpret_cast<void**>(&memory), handle, cudaIpcMemLazyEnablePeerAccess));
   fill<<<1, 256>>>(memory, 42);
   RT(cudaDeviceSynchronize());
   RT(cudaIpcCloseMemHandle(memory));

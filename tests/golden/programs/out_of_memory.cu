@@ -7,7 +7,7 @@
 
 int main() {
   size_t free_bytes, total_bytes;
-  void *memory;
+  void* memory;
   RT(cudaMemGetInfo(&free_bytes, &total_bytes));
   if (cudaMalloc(&memory, total_bytes + (1ull << 30)) != cudaErrorMemoryAllocation) return 3;
   (void)cudaGetLastError();

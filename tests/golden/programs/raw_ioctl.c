@@ -36,8 +36,11 @@ int main(void) {
   int fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC);
   if (fd < 0 || ioctl(fd, 0xc01046d3, &wrapped) != 0 || alloc.status != 0) return 1;
 
-  struct rm_control control = {.client = alloc.object, .object = alloc.object, .cmd = 0x201,  // GPU_GET_ATTACHED_IDS
-                               .params = (uintptr_t)ids, .params_size = sizeof ids};
+  struct rm_control control = {.client = alloc.object,
+                               .object = alloc.object,
+                               .cmd = 0x201,  // GPU_GET_ATTACHED_IDS
+                               .params = (uintptr_t)ids,
+                               .params_size = sizeof ids};
   wrapped = (struct xfer){0x2a, sizeof control, (uintptr_t)&control};
   if (ioctl(fd, 0xc01046d3, &wrapped) != 0 || control.status != 0) return 2;
 

@@ -5,7 +5,7 @@
 
 #include "check.h"
 
-__global__ void add(int *values, int count, int what) {
+__global__ void add(int* values, int count, int what) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) values[i] += what;
 }

@@ -39,7 +39,8 @@ struct Rename {
 
 // Replaces the start of the path in a TASK record; "cgroup=PATH" the whole path
 // of every CGROUP record.
-std::vector<std::byte> rename_path(const model::RawRecord& record, model::Bytes bytes, const std::vector<Rename>& renames) {
+std::vector<std::byte> rename_path(const model::RawRecord& record, model::Bytes bytes,
+                                   const std::vector<Rename>& renames) {
   std::vector<std::byte> out(bytes.begin(), bytes.end());
   const bool task = record.head.type == GPUWATCH_REC_TASK;
   if (!task && record.head.type != GPUWATCH_REC_CGROUP) return out;
@@ -62,7 +63,8 @@ std::vector<std::byte> rename_path(const model::RawRecord& record, model::Bytes 
   return out;
 }
 
-int convert(const std::string& shards, const std::string& header_path, const std::string& out, const std::vector<Rename>& renames) {
+int convert(const std::string& shards, const std::string& header_path, const std::string& out,
+            const std::vector<Rename>& renames) {
   std::ifstream in(header_path);
   const std::string json{std::istreambuf_iterator<char>(in), {}};
   auto header = source::header_from_json(json);
@@ -85,19 +87,23 @@ int convert(const std::string& shards, const std::string& header_path, const std
   source::GwcapFooter footer;
   footer.lost.by_reason[GPUWATCH_LOSS_RING_FULL] = recording->lost_full;
   footer.lost.by_reason[GPUWATCH_LOSS_TOO_BIG] = recording->lost_too_big;
-  for (const auto& program : recording->not_followed) footer.notes.push_back("not followed: " + program.path + " (" + program.reason + ")");
+  for (const auto& program : recording->not_followed)
+    footer.notes.push_back("not followed: " + program.path + " (" + program.reason + ")");
   if (auto status = writer->finish(footer); !status.ok()) return fail(status.error());
-  std::printf("%s: %llu records of %llu processes, lost %llu, unfinished %llu, adopted %llu, killed %llu, plan errors %llu, damaged %llu, %llu bytes\n",
-              out.c_str(), static_cast<unsigned long long>(recording->records), static_cast<unsigned long long>(recording->processes),
-              static_cast<unsigned long long>(recording->lost()), static_cast<unsigned long long>(recording->unfinished),
-              static_cast<unsigned long long>(recording->adopted), static_cast<unsigned long long>(recording->killed),
-              static_cast<unsigned long long>(recording->plan_errors), static_cast<unsigned long long>(recording->damaged_bytes),
-              static_cast<unsigned long long>(writer->file_bytes()));
+  std::printf(
+      "%s: %llu records of %llu processes, lost %llu, unfinished %llu, adopted %llu, killed %llu, plan errors %llu, "
+      "damaged %llu, %llu bytes\n",
+      out.c_str(), static_cast<unsigned long long>(recording->records),
+      static_cast<unsigned long long>(recording->processes), static_cast<unsigned long long>(recording->lost()),
+      static_cast<unsigned long long>(recording->unfinished), static_cast<unsigned long long>(recording->adopted),
+      static_cast<unsigned long long>(recording->killed), static_cast<unsigned long long>(recording->plan_errors),
+      static_cast<unsigned long long>(recording->damaged_bytes), static_cast<unsigned long long>(writer->file_bytes()));
   return 0;
 }
 
 const char* const kTypes[] = {"?", "open", "ioctl", "mmap", "release", "task", "cgroup", "state", "image"};
-const char* const kNodes[] = {"other", "ctl", "gpu", "uvm", "uvm-tools", "modeset", "caps", "imex", "nvswitch", "nvlink"};
+const char* const kNodes[] = {"other",   "ctl",  "gpu",  "uvm",      "uvm-tools",
+                              "modeset", "caps", "imex", "nvswitch", "nvlink"};
 
 // Counts by what was called, as a JSON object; exit 1 when it is incomplete.
 int count(const std::string& path) {
@@ -129,8 +135,7 @@ int count(const std::string& path) {
   }
   const auto& footer = reader->footer();
   std::uint64_t lost = 0;
-  if (footer)
-    lost = footer->lost.total();
+  if (footer) lost = footer->lost.total();
   std::ostringstream out;
   out << "{\"records\": " << reader->records() << ", \"processes\": " << processes.size() << ", \"lost\": " << lost
       << ", \"unreadable_captures\": " << faults << ", \"capped_captures\": " << capped << ", \"calls\": {";

@@ -63,7 +63,9 @@ class Recorded : public ::testing::Test {
     check_stream();
   }
 
-  void expect_success() const { EXPECT_TRUE(WIFEXITED(status_) && WEXITSTATUS(status_) == 0) << "wait status " << status_; }
+  void expect_success() const {
+    EXPECT_TRUE(WIFEXITED(status_) && WEXITSTATUS(status_) == 0) << "wait status " << status_;
+  }
 
   std::vector<model::RawRecord> of_type(std::uint16_t type) const {
     std::vector<model::RawRecord> found;

@@ -12,7 +12,9 @@ using model::Bytes;
 using model::IoctlView;
 using model::RawRecord;
 
-std::string text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 IoctlView ioctl_of(const RawRecord& record) {
   const auto view = model::parse_ioctl(record);
@@ -146,7 +148,8 @@ TEST_F(Recorded, FollowsSpawnAndVfork) {
   ASSERT_EQ(opens.size(), 4u);
   for (const auto& release : of_type(GPUWATCH_REC_RELEASE)) {
     if (release.head.file_id != opens[0].head.file_id) continue;
-    EXPECT_GE(release.head.time_ns, of_type(GPUWATCH_REC_IOCTL).back().head.time_ns) << "close in a vfork child is not ours";
+    EXPECT_GE(release.head.time_ns, of_type(GPUWATCH_REC_IOCTL).back().head.time_ns)
+        << "close in a vfork child is not ours";
   }
 }
 
@@ -241,6 +244,16 @@ TEST_F(Recorded, CountsWhatDoesNotFit) {
   EXPECT_EQ(kept + recording_.lost(), 20000u);
 }
 
+TEST_F(Recorded, ReadsArgumentsInASandbox) {
+  run({"sandboxed"});
+  expect_success();
+  EXPECT_EQ(values(), (std::vector<std::uint32_t>{1, 2}));
+  const auto ioctls = of_type(GPUWATCH_REC_IOCTL);
+  ASSERT_EQ(ioctls.size(), 3u);
+  EXPECT_EQ(ioctl_of(ioctls[0]).find(GPUWATCH_CAP_ARG_OUT)->head.len, 32u);
+  EXPECT_EQ(ioctl_of(ioctls[1]).find(GPUWATCH_CAP_ARG_IN)->head.flags, GPUWATCH_CAPF_FAULT);
+}
+
 TEST_F(Recorded, StaysUnderTheFileSizeLimit) {
   run({"file-limit"});
   expect_success();
@@ -249,8 +262,14 @@ TEST_F(Recorded, StaysUnderTheFileSizeLimit) {
 }
 
 TEST_F(Recorded, TakesThePlanOfTheFile) {
-  const gpuwatch_plan_entry entry{.cmd = 0xc020462a, .cmd_mask = 0xffffffff, .node_mask = 1u << GPUWATCH_NODE_GPU, .flags = 0,
-                                  .in_bytes = 8, .out_bytes = 0, .pad = 0, .nested = {}};
+  const gpuwatch_plan_entry entry{.cmd = 0xc020462a,
+                                  .cmd_mask = 0xffffffff,
+                                  .node_mask = 1u << GPUWATCH_NODE_GPU,
+                                  .flags = 0,
+                                  .in_bytes = 8,
+                                  .out_bytes = 0,
+                                  .pad = 0,
+                                  .nested = {}};
   ASSERT_TRUE(write_plan_file(directory_ + "/plan", {&entry, 1}, {}, 0).ok());
   environment_ = {{GW_ENV_PLAN, directory_ + "/plan"}};
   run({"basic"});

@@ -28,7 +28,8 @@ class HostileShards : public Recorded {
   }
 
   base::Result<Recording> reread(const std::vector<char>& bytes) {
-    std::ofstream(path_, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path_, std::ios::binary | std::ios::trunc)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return read_shards(shards());
   }
 
@@ -70,7 +71,8 @@ TEST_F(HostileShards, RandomDamage) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     auto damaged = bytes;
-    for (int i = 0; i < 8; ++i) damaged[sizeof(gw_shard_head) + random() % (bytes.size() - sizeof(gw_shard_head))] = static_cast<char>(random());
+    for (int i = 0; i < 8; ++i)
+      damaged[sizeof(gw_shard_head) + random() % (bytes.size() - sizeof(gw_shard_head))] = static_cast<char>(random());
     const auto result = reread(damaged);
     ASSERT_TRUE(result.ok());
     for (model::Bytes rest(result.value().bytes); !rest.empty();) {

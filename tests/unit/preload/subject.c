@@ -6,16 +6,20 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/random.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -23,18 +27,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(what)                                                         \
-  do {                                                                      \
-    if (!(what)) {                                                          \
+#define CHECK(what)                                                                     \
+  do {                                                                                  \
+    if (!(what)) {                                                                      \
       fprintf(stderr, "subject: line %d: %s (%s)\n", __LINE__, #what, strerror(errno)); \
-      _exit(1);                                                             \
-    }                                                                       \
+      _exit(1);                                                                         \
+    }                                                                                   \
   } while (0)
 
 #define RM_CONTROL 0xc020462a
 
-extern char **environ;
-static const char *self;
+extern char** environ;
+static const char* self;
 
 struct control {
   uint32_t client, object, cmd, flags;
@@ -67,8 +71,8 @@ static int basic(void) {
   struct control c = {.client = 1, .object = 2, .cmd = 3, .params = (uintptr_t)params, .params_size = sizeof params};
   CHECK(ioctl(random, RM_CONTROL, &c) == -1);
   int zero = open("/dev/zero", O_RDWR);
-  void *map = mmap(NULL, 5000, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 8192);
-  CHECK(map != MAP_FAILED && ((char *)map)[4999] == 0);
+  void* map = mmap(NULL, 5000, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 8192);
+  CHECK(map != MAP_FAILED && ((char*)map)[4999] == 0);
   int ordinary = open("/proc/self/status", O_RDONLY);  // must leave no record
   CHECK(ordinary >= 0 && ioctl(ordinary, RM_CONTROL, &c) == -1);
   int copy = dup(random);
@@ -90,7 +94,7 @@ static int xfer(void) {
   CHECK(ioctl(fd, 0xc01046d3, &wrapper) == -1);
   wrapper.ptr = 8;  // inner argument faults
   CHECK(ioctl(fd, 0xc01046d3, &wrapper) == -1);
-  CHECK(ioctl(fd, 0xc01046d3, (void *)8) == -1);
+  CHECK(ioctl(fd, 0xc01046d3, (void*)8) == -1);
   return 0;
 }
 
@@ -98,13 +102,13 @@ static int bad_pointers(void) {
   int fd = node();
   struct control c = {.client = 1, .object = 5, .params = 8, .params_size = 64};
   errno = 0;
-  CHECK(ioctl(fd, RM_CONTROL, (void *)8) == -1 && errno == ENOTTY);  // not EFAULT: the driver's own answer
+  CHECK(ioctl(fd, RM_CONTROL, (void*)8) == -1 && errno == ENOTTY);  // not EFAULT: the driver's own answer
   CHECK(ioctl(fd, RM_CONTROL, NULL) == -1 && errno == ENOTTY);
   CHECK(ioctl(fd, RM_CONTROL, &c) == -1 && errno == ENOTTY);
   c.params = (uintptr_t)&c;
   c.params_size = 0xffffffff;  // capped, and longer than the stack is deep
   CHECK(ioctl(fd, RM_CONTROL, &c) == -1 && errno == ENOTTY);
-  char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(page != MAP_FAILED && munmap(page + 4096, 4096) == 0);
   CHECK(ioctl(fd, RM_CONTROL, page + 4096 - 16) == -1 && errno == ENOTTY);  // half of it readable
   return 0;
@@ -124,7 +128,7 @@ static int forks(void) {
   return 0;
 }
 
-static int exec_child(int argc, char **argv) {
+static int exec_child(int argc, char** argv) {
   int fd = argc > 2 ? atoi(argv[2]) : node();
   call(fd, 100);
   return 0;
@@ -135,28 +139,44 @@ static int exec_keeps_fd(void) {
   char number[16];
   call(fd, 1);
   snprintf(number, sizeof number, "%d", fd);
-  char *argv[] = {(char *)self, "exec-child", number, NULL}, *none[] = {NULL};
+  char *argv[] = {(char*)self, "exec-child", number, NULL}, *none[] = {NULL};
   execve(self, argv, none);
   return 1;
 }
 
 // Every way into another program, each with an environment of its own or none.
 static int exec_forms(void) {
-  char *argv[] = {(char *)self, "exec-child", NULL}, *none[] = {NULL};
+  char *argv[] = {(char*)self, "exec-child", NULL}, *none[] = {NULL};
   for (int form = 0; form < 8; form++) {
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
       clearenv();
       switch (form) {
-        case 0: execve(self, argv, none); break;
-        case 1: execv(self, argv); break;
-        case 2: execvp(self, argv); break;
-        case 3: execl(self, self, "exec-child", NULL); break;
-        case 4: execlp(self, self, "exec-child", NULL); break;
-        case 5: execle(self, self, "exec-child", NULL, none); break;
-        case 6: fexecve(open(self, O_RDONLY), argv, none); break;
-        case 7: syscall(SYS_execve, self, argv, none); break;
+        case 0:
+          execve(self, argv, none);
+          break;
+        case 1:
+          execv(self, argv);
+          break;
+        case 2:
+          execvp(self, argv);
+          break;
+        case 3:
+          execl(self, self, "exec-child", NULL);
+          break;
+        case 4:
+          execlp(self, self, "exec-child", NULL);
+          break;
+        case 5:
+          execle(self, self, "exec-child", NULL, none);
+          break;
+        case 6:
+          fexecve(open(self, O_RDONLY), argv, none);
+          break;
+        case 7:
+          syscall(SYS_execve, self, argv, none);
+          break;
       }
       _exit(2);
     }
@@ -168,7 +188,7 @@ static int exec_forms(void) {
 static int spawns(void) {
   int fd = node();
   call(fd, 1);
-  char *argv[] = {(char *)self, "exec-child", NULL}, *none[] = {NULL};
+  char *argv[] = {(char*)self, "exec-child", NULL}, *none[] = {NULL};
   pid_t pid;
   CHECK(posix_spawn(&pid, self, NULL, NULL, argv, none) == 0);
   wait_ok(pid);
@@ -185,7 +205,7 @@ static int spawns(void) {
   return 0;
 }
 
-static int static_children(char **argv) {
+static int static_children(char** argv) {
   pid_t pid;
   char *args[] = {argv[2], NULL}, *none[] = {NULL};
   CHECK(posix_spawn(&pid, argv[2], NULL, NULL, args, none) == 0);
@@ -198,7 +218,7 @@ static int static_children(char **argv) {
 
 enum { kThreads = 8, kCalls = 12500 };
 
-static void *calls(void *arg) {
+static void* calls(void* arg) {
   int fd = node();
   for (uint32_t i = 0; i < kCalls; i++) call(fd, i);
   close(fd);
@@ -266,8 +286,8 @@ static int raw_syscalls(void) {
   return 0;
 }
 
-static int dlopened(char **argv) {
-  void *library = dlopen(argv[2], RTLD_NOW);
+static int dlopened(char** argv) {
+  void* library = dlopen(argv[2], RTLD_NOW);
   if (!library) fprintf(stderr, "%s\n", dlerror());
   CHECK(library);
   int (*entry)(uint32_t) = (int (*)(uint32_t))dlsym(library, "subject_library_call");
@@ -285,10 +305,10 @@ static int received(void) {
   if (pid == 0) {
     close(fd);
     CHECK(recvmsg(pair[1], &message, 0) == 1);
-    call(*(int *)CMSG_DATA(CMSG_FIRSTHDR(&message)), 77);
+    call(*(int*)CMSG_DATA(CMSG_FIRSTHDR(&message)), 77);
     _exit(0);
   }
-  struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+  struct cmsghdr* head = CMSG_FIRSTHDR(&message);
   head->cmsg_level = SOL_SOCKET;
   head->cmsg_type = SCM_RIGHTS;
   head->cmsg_len = CMSG_LEN(sizeof(int));
@@ -305,21 +325,38 @@ static int flood(void) {
   return 0;
 }
 
-// The same where files may not grow: SIGXFSZ would end it.
+// A sandbox that forbids process_vm_readv: another way of reading is found.
+static int sandboxed(void) {
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof rules / sizeof rules[0], rules};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+  int fd = node();
+  call(fd, 1);
+  CHECK(ioctl(fd, RM_CONTROL, (void*)8) == -1 && errno == ENOTTY);
+  call(fd, 2);
+  return 0;
+}
+
+// More calls than fit where files may not grow: SIGXFSZ would end it.
 static int file_limit(void) {
   struct rlimit limit = {1500000, 1500000};
   CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   return flood();
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   self = "/proc/self/exe";
   char path[4096];
   ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
   CHECK(len > 0 && argc > 1);
   path[len] = 0;
   self = path;
-  const char *name = argv[1];
+  const char* name = argv[1];
 #define SCENARIO(text, expression) \
   if (strcmp(name, text) == 0) return expression
   SCENARIO("basic", basic());
@@ -341,6 +378,7 @@ int main(int argc, char **argv) {
   SCENARIO("received", received());
   SCENARIO("flood", flood());
   SCENARIO("file-limit", file_limit());
+  SCENARIO("sandboxed", sandboxed());
   fprintf(stderr, "subject: no scenario %s\n", name);
   return 2;
 }

@@ -1,3 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linked statically: no preloaded library gets into it.
-int main(void) { return 0; }
+int main(void) {
+  return 0;
+}
