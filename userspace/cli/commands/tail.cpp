@@ -140,7 +140,9 @@ Result<int> follow(const TailPlan& plan, const Flags& flags, const std::string& 
   const model::LossCounts lost = source->lost();
   say(loss_line(lost, follower.records()));
   if (!status.ok()) return std::move(status.error());
-  return lost.total() > 0 ? kExitFinding : kExitOk;
+  // A flight recorder overwrites by intent: told above, no finding.
+  const bool finding = lost.total() > lost.by_reason[GPUWATCH_LOSS_OVERWRITTEN];
+  return finding ? kExitFinding : kExitOk;
 }
 
 }  // namespace

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench-user SCRATCH JSON RECORDING...: speed of the path from a .gwcap file
+// to decoded calls, on one core, with its lower bounds measured in the same
+// run: reading, checksum and zstd alone, and copying and parsing alone. Prints
+// a table and writes the same as JSON.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/crc32c.h"
+#include "base/fd.h"
+#include "base/io.h"
+#include "cli/view.h"
+#include "workload.h"
+
+namespace gpuwatch::bench {
+namespace {
+
+constexpr std::uint64_t kRecords = 1'000'000;
+constexpr int kRounds = 5;
+
+std::uint64_t sink;  // keeps results alive
+
+// CPU time of this process: other load on the machine must not count.
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Best of some rounds, after one to warm up.
+double best_seconds(const std::function<void()>& work) {
+  double best = 1e9;
+  for (int round = 0; round <= kRounds; ++round) {
+    const double begin = cpu_seconds();
+    work();
+    if (round > 0) best = std::min(best, cpu_seconds() - begin);
+  }
+  return best;
+}
+
+struct Row {
+  std::string name;
+  double value;
+  std::string unit;
+  std::string ratio_to;  // name of the peer, empty for none
+  double ratio = 0;
+};
+
+class Table {
+ public:
+  void add(const std::string& name, double value, const std::string& unit, const std::string& ratio_to = "") {
+    Row row{name, value, unit, ratio_to, 0};
+    for (const Row& peer : rows_)
+      if (peer.name == ratio_to) row.ratio = value / peer.value;
+    std::printf("%-44s %10.2f %-12s", name.c_str(), value, unit.c_str());
+    if (!ratio_to.empty()) std::printf(" %6.2f x %s", row.ratio, ratio_to.c_str());
+    std::printf("\n");
+    std::fflush(stdout);
+    rows_.push_back(row);
+  }
+
+  void save(const std::string& path) const {
+    nlohmann::json list = nlohmann::json::array();
+    for (const Row& row : rows_) {
+      nlohmann::json peer;  // null
+      if (!row.ratio_to.empty()) peer = {{"name", row.ratio_to}, {"ratio", row.ratio}};
+      list.push_back({{"name", row.name}, {"value", row.value}, {"unit", row.unit}, {"ratio_to", peer}});
+    }
+    std::ofstream(path) << list.dump(1) << "\n";
+  }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+void fail(const std::string& what) {
+  std::fprintf(stderr, "bench-user: %s\n", what.c_str());
+  std::exit(2);
+}
+
+template <typename Each>
+void read_file(const std::string& path, Each each) {
+  auto reader = source::GwcapReader::open(path);
+  if (!reader) fail(reader.error().message());
+  std::vector<model::RawRecord> block;
+  do {
+    if (base::Status status = reader->next_block(block); !status.ok()) fail(status.error().message());
+    for (const model::RawRecord& record : block) each(record);
+  } while (!block.empty());
+}
+
+void parse_all(const std::vector<std::byte>& raw) {
+  for (std::size_t at = 0; at < raw.size();) {
+    const auto record = model::parse_record(model::Bytes(raw).subspan(at));
+    sink += record->head.time_ns + record->payload.size();
+    at += record->head.len;
+  }
+}
+
+double view_seconds(const std::string& path, bool raw, bool json, const char* filter_text) {
+  return best_seconds([&] {
+    const cli::Selection selection;
+    cli::ViewOptions options;
+    options.raw = raw;
+    options.json = json;
+    std::optional<cli::Filter> filter;
+    if (*filter_text != '\0') filter = std::move(*cli::Filter::compile(filter_text));
+    cli::View view(options, {580, 159, 4}, std::move(filter), selection);
+    std::string out;
+    read_file(path, [&](const model::RawRecord& record) {
+      view.observe(record, out);
+      if (out.size() > (64 << 10)) {
+        sink += out.size();
+        out.clear();
+      }
+    });
+  });
+}
+
+// Why level 3 and 256 KiB: what each choice costs and gives.
+void compare_choices(Table& table, const Workload& workload, const std::string& path) {
+  for (const auto& [level, kib] : {std::pair{1, 256}, {3, 64}, {3, 256}, {3, 1024}, {9, 256}}) {
+    source::GwcapOptions options;
+    options.force = true;
+    options.level = level;
+    options.block_bytes = static_cast<std::uint32_t>(kib) << 10;
+    const double begin = cpu_seconds();
+    if (base::Status status = write_file(workload, path, options); !status.ok()) fail(status.error().message());
+    const double write_s = cpu_seconds() - begin;
+    std::size_t stored = 0;
+    for (const Frame& frame : frames_of(path)) stored += frame.stored.size();
+    const double read_s =
+        best_seconds([&] { read_file(path, [](const model::RawRecord& record) { sink += record.head.len; }); });
+    const std::string name = "level " + std::to_string(level) + ", " + std::to_string(kib) + " KiB blocks: ";
+    const auto records = static_cast<double>(workload.records);
+    table.add(name + "write", records / write_s / 1e6, "M records/s");
+    table.add(name + "read", records / read_s / 1e6, "M records/s");
+    table.add(name + "stored", static_cast<double>(stored) / records, "bytes/record");
+  }
+}
+
+int run(const std::string& scratch, const std::string& json_path, const std::vector<std::string>& recordings) {
+  auto workload = make_workload(recordings, kRecords);
+  if (!workload) fail(workload.error().message());
+  const auto records = static_cast<double>(workload->records);
+  const std::string path = scratch + "/bench.gwcap";
+  source::GwcapOptions options;
+  options.force = true;
+  const double write_begin = cpu_seconds();
+  if (base::Status status = write_file(*workload, path, options); !status.ok()) fail(status.error().message());
+  const double write_s = cpu_seconds() - write_begin;
+  const std::vector<Frame> frames = frames_of(path);
+  std::size_t stored = 0;
+  for (const Frame& frame : frames) stored += frame.stored.size();
+
+  Table table;
+  const auto rate = [&](double seconds) { return records / seconds / 1e6; };
+  const std::string unit = "M records/s";
+  table.add("bytes of a record, raw", static_cast<double>(workload->raw.size()) / records, "bytes/record");
+  table.add("bytes of a record, stored", static_cast<double>(stored) / records, "bytes/record",
+            "bytes of a record, raw");
+
+  // Lower bounds: what no reader of these bytes can go below.
+  const double zstd_s = best_seconds([&] {
+    ZSTD_DCtx* context = ZSTD_createDCtx();
+    std::vector<std::byte> raw(source::kGwcapRawMax);
+    for (const Frame& frame : frames)
+      sink += ZSTD_decompressDCtx(context, raw.data(), raw.size(), frame.stored.data(), frame.stored.size());
+    ZSTD_freeDCtx(context);
+  });
+  table.add("peer: zstd library alone, from memory", rate(zstd_s), unit);
+  const double read_s = best_seconds([&] {
+    const base::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::vector<std::byte> chunk(64 << 10);
+    for (;;) {
+      auto got = base::read_full(fd.get(), chunk);
+      if (!got || *got == 0) break;
+      sink += *got;
+    }
+  });
+  table.add("peer: read(2) of the file alone", rate(read_s), unit);
+  const double crc_s = best_seconds([&] {
+    for (const Frame& frame : frames) sink += base::crc32c(frame.stored);
+  });
+  table.add("peer: checksum alone", rate(crc_s), unit);
+  const double parse_s = best_seconds([&] {
+    std::vector<std::byte> copy(workload->raw.size());
+    std::memcpy(copy.data(), workload->raw.data(), copy.size());
+    parse_all(copy);
+  });
+  table.add("peer: memcpy and parse alone", rate(parse_s), unit);
+
+  const std::string zstd_peer = "peer: zstd library alone, from memory";
+  const double records_s =
+      best_seconds([&] { read_file(path, [](const model::RawRecord& record) { sink += record.head.time_ns; }); });
+  table.add("file to raw records", rate(records_s), unit, zstd_peer);
+  const double event_s = best_seconds([&] {
+    read_file(path, [](const model::RawRecord& record) {
+      if (const auto view = model::parse_ioctl(record)) sink += view->fixed.cmd + view->count;
+    });
+  });
+  table.add("file to raw events, captures found", rate(event_s), unit, zstd_peer);
+  const double decode_s = best_seconds([&] {
+    decode::Decoder decoder({580, 159, 4});
+    read_file(path, [&](const model::RawRecord& record) { sink += decoder.decode(record).number; });
+  });
+  table.add("file to decoded calls", rate(decode_s), unit, zstd_peer);
+  table.add("file to raw lines", rate(view_seconds(path, true, false, "")), unit, "file to decoded calls");
+  table.add("file to raw JSON lines", rate(view_seconds(path, true, true, "")), unit, "file to decoded calls");
+  table.add("file to events in words", rate(view_seconds(path, false, false, "")), unit, "file to decoded calls");
+  table.add("file to filtered raw lines, 1 % pass", rate(view_seconds(path, true, false, "class==open && node==gpu")),
+            unit, "file to decoded calls");
+  table.add("records to file", rate(write_s), unit);
+  std::printf("\nChoice of compression level and block size:\n");
+  compare_choices(table, *workload, path);
+  table.save(json_path);
+  const bool good = rate(event_s) >= 5.0;
+  std::printf("\nfile to raw events: %.2f M records/s on one core, wanted 5: %s\n", rate(event_s),
+              good ? "ok" : "MISSED");
+  return good && sink != 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace gpuwatch::bench
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: bench-user SCRATCH JSON RECORDING...\n");
+    return 2;
+  }
+  return gpuwatch::bench::run(argv[1], argv[2], {argv + 3, argv + argc});
+}
