@@ -59,17 +59,10 @@ void peer_fprobe(struct bench_call *call, double bare)
 
 /* --- BPF ------------------------------------------------------------------ */
 
-static char bpf_complaint[256];
-
-/* Keeps the last thing libbpf had to say: the reason of a skip. */
-static int keep_complaint(enum libbpf_print_level level, const char *format, va_list args)
+/* The verifier's words come as one text of many lines. */
+static int complain(enum libbpf_print_level level, const char *format, va_list args)
 {
-	if (level == LIBBPF_WARN) {
-		vsnprintf(bpf_complaint, sizeof(bpf_complaint), format, args);
-		bpf_complaint[strcspn(bpf_complaint, "\n\t")] = '\0';
-		fprintf(stderr, "%s\n", bpf_complaint);
-	}
-	return 0;
+	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
 }
 
 static unsigned long bpf_records;
@@ -145,22 +138,17 @@ static void measure_pair(const char *name, const struct pair *pair, struct bench
 	struct bpf_link *enter = NULL, *leave = NULL;
 	struct bpf_object *object;
 
-	bpf_complaint[0] = '\0';
-	libbpf_set_print(keep_complaint);
+	libbpf_set_print(complain);
 	object = bpf_object__open_file("peer.bpf.o", NULL);
 	if (!object)
 		bench_die("peer.bpf.o: %s", strerror(errno));
-	if (load_pair(object, pair)) {
-		skip(name, *bpf_complaint ? bpf_complaint : strerror(errno));
-		goto out;
-	}
+	if (load_pair(object, pair))
+		bench_die("%s: the kernel refuses the programs", name);
 	enter = attach(object, pair->enter, pair, 0);
-	leave = enter ? attach(object, pair->leave, pair, 1) : NULL;
-	if (leave)
-		measure_attached(name, object, call, bare);
-	else
-		skip(name, *bpf_complaint ? bpf_complaint : strerror(errno));
-out:
+	leave = attach(object, pair->leave, pair, 1);
+	if (!enter || !leave)
+		bench_die("%s: attach: %s", name, strerror(errno));
+	measure_attached(name, object, call, bare);
 	bpf_link__destroy(enter);
 	bpf_link__destroy(leave);
 	bpf_object__close(object);
@@ -169,8 +157,12 @@ out:
 void peer_bpf_trampoline(struct bench_call *call, double bare)
 {
 	static const struct pair pair = { "trampoline_enter", "trampoline_leave", "by_id", 1 };
+	static const char name[] = "peer: BPF fentry + fexit, 64 + 64 bytes";
 
-	measure_pair("peer: BPF fentry + fexit, 64 + 64 bytes", &pair, call, bare);
+	if (access("/sys/kernel/btf/nvidia", R_OK))
+		skip(name, "the kernel knows no BTF of modules");
+	else
+		measure_pair(name, &pair, call, bare);
 }
 
 void peer_bpf_kprobe(struct bench_call *call, double bare)

@@ -77,17 +77,16 @@ static __always_inline void fill_entry(struct peer_entry *entry, struct file *fi
 	entry->begin_ns = bpf_ktime_get_ns();
 }
 
-static __always_inline void emit(const struct peer_entry *entry, long ret)
+static __always_inline void emit(const struct peer_entry *entry, long ret, __u64 start_ns,
+				 __u32 rdev)
 {
 	struct peer_record *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
-	struct task_struct *task;
 	__u64 id, now;
 
 	if (!rec)
 		return;
 	now = bpf_ktime_get_ns();
 	id = bpf_get_current_pid_tgid();
-	task = (struct task_struct *)bpf_get_current_task();
 	__builtin_memset(&rec->head, 0, sizeof(rec->head));
 	rec->head.len = sizeof(*rec);
 	rec->head.type = GPUWATCH_REC_IOCTL;
@@ -96,10 +95,10 @@ static __always_inline void emit(const struct peer_entry *entry, long ret)
 	rec->head.tgid = id >> 32;
 	rec->head.tid = (__u32)id;
 	rec->head.uid = (__u32)bpf_get_current_uid_gid();
-	rec->head.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	rec->head.start_ns = start_ns;
 	rec->head.cgroup_id = bpf_get_current_cgroup_id();
 	rec->head.file_id = (unsigned long)entry->file;
-	rec->head.rdev = BPF_CORE_READ(entry->file, f_inode, i_rdev);
+	rec->head.rdev = rdev;
 	bpf_get_current_comm(rec->head.comm, sizeof(rec->head.comm));
 
 	__builtin_memset(&rec->call, 0, sizeof(rec->call));
@@ -131,10 +130,11 @@ int BPF_PROG(trampoline_enter, struct file *file, unsigned int cmd, unsigned lon
 SEC("fexit/nvidia_unlocked_ioctl")
 int BPF_PROG(trampoline_leave, struct file *file, unsigned int cmd, unsigned long arg, long ret)
 {
-	struct peer_entry *entry = bpf_task_storage_get(&by_task, bpf_get_current_task_btf(), 0, 0);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct peer_entry *entry = bpf_task_storage_get(&by_task, task, 0, 0);
 
 	if (entry)
-		emit(entry, ret);
+		emit(entry, ret, task->group_leader->start_boottime, file->f_inode->i_rdev);
 	return 0;
 }
 
@@ -154,10 +154,15 @@ int BPF_KRETPROBE(probe_leave, long ret)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	struct peer_entry *entry = bpf_map_lookup_elem(&by_id, &id);
+	struct task_struct *task;
+	struct file *file;
 
 	if (!entry)
 		return 0;
-	emit(entry, ret);
+	task = (struct task_struct *)bpf_get_current_task();
+	file = entry->file;
+	emit(entry, ret, BPF_CORE_READ(task, group_leader, start_boottime),
+	     BPF_CORE_READ(file, f_inode, i_rdev));
 	bpf_map_delete_elem(&by_id, &id);
 	return 0;
 }
