@@ -122,7 +122,8 @@ static bool size_by_key(uint32_t key, uint32_t* bytes) {
   return true;
 }
 
-// Where the sandbox forbids process_vm_readv: a pipe tells bad memory from good.
+// Where a sandbox forbids process_vm_readv, a pipe tells bad memory from good.
+// It is not kept open: programs close, or replace, descriptors they do not know.
 static bool copy_by_pipe(void* to, uint64_t from, uint32_t len) {
   int ends[2];
   if (GW_SYS_2(SYS_pipe2, ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;

@@ -32,25 +32,20 @@ static int (*next_spawn)(pid_t*, const char*, const posix_spawn_file_actions_t*,
 static int (*next_spawnp)(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*,
                           char* const[], char* const[]);
 
-#define RESOLVE(slot, name)                  \
-  do {                                       \
-    void* symbol = dlsym(RTLD_NEXT, name);   \
-    memcpy(&(slot), &symbol, sizeof symbol); \
-  } while (0)
-
 void gw_exec_resolve(void) {
-  RESOLVE(next_execve, "execve");
-  RESOLVE(next_execvpe, "execvpe");
-  RESOLVE(next_fexecve, "fexecve");
-  RESOLVE(next_execveat, "execveat");
-  RESOLVE(next_spawn, "posix_spawn");
-  RESOLVE(next_spawnp, "posix_spawnp");
+  GW_RESOLVE(next_execve, "execve");
+  GW_RESOLVE(next_execvpe, "execvpe");
+  GW_RESOLVE(next_fexecve, "fexecve");
+  GW_RESOLVE(next_execveat, "execveat");
+  GW_RESOLVE(next_spawn, "posix_spawn");
+  GW_RESOLVE(next_spawnp, "posix_spawnp");
 }
 
 static bool is_variable(const char* item, const char* name, size_t len) {
   return strncmp(item, name, len) == 0 && item[len] == '=';
 }
 
+// Backing of the variables that are made anew; lives in the frame of the call.
 struct new_env {
   char preload[kPreload + 16], fds[kFds];
   char** list;
@@ -107,6 +102,8 @@ static size_t count_of(char* const list[]) {
     fixed = env_.list;                                         \
   }
 
+// Makes a shard if need be: that something was not followed must be told even
+// when nothing else was seen.
 static void note(const char* path, uint32_t reason) {
   struct gw_proc* p = gw_proc_get(NULL);
   size_t len = strlen(path);
@@ -141,6 +138,7 @@ static uint32_t elf_reason(long fd, const Elf64_Ehdr* head) {
   return GW_NOT_STATIC;
 }
 
+// For such programs the loader ignores LD_PRELOAD paths that have a slash.
 static bool gains_privileges(long fd) {
   struct stat st;
   char value[64];
@@ -220,6 +218,7 @@ static void mark_end(uint64_t time_ns) {
   if (p && !foreign) __atomic_store_n(&p->shard->ended_ns, time_ns, __ATOMIC_RELAXED);
 }
 
+// What an exec that came back returns.
 static int failed(int ret) {
   int saved = errno;
   mark_end(0);
@@ -236,6 +235,8 @@ static int do_execve(const char* path, char* const argv[], char* const envp[]) {
   return failed(-1);
 }
 
+// The search itself is left to libc: its rules for unreadable and script files
+// are not ours to repeat.
 static int do_execvpe(const char* file, char* const argv[], char* const envp[]) {
   FIX_ENV(envp)
   note_in_path(file);
@@ -305,6 +306,7 @@ GW_EXPORT int execle(const char* path, const char* arg, ...) {
   return do_execve(path, argv, envp);
 }
 
+// libc's spawn does not call our execve(), so the environment is mended here.
 GW_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
                           const posix_spawnattr_t* attr, char* const argv[], char* const envp[]) {
   FIX_ENV(envp)

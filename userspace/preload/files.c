@@ -74,12 +74,11 @@ static void hold(struct gw_proc* p, int fd, uint64_t id) {
   if (before != id) log_ref(p, GW_REF_HOLD, fd, id, 0);
 }
 
-void gw_file_opened(struct gw_proc* p, int fd, const struct gw_node* node, uint64_t id) {
-  (void)node;
+void gw_file_opened(struct gw_proc* p, int fd, uint64_t id) {
   hold(p, fd, id);
 }
 
-uint64_t gw_file_of_fd(struct gw_proc* p, int fd, const struct gw_node* node, bool foreign) {
+uint64_t gw_file_of_fd(struct gw_proc* p, int fd, bool foreign) {
   uint64_t id = get(fd);
   if (id) return id;
   // Received by SCM_RIGHTS, inherited from a program we do not follow, or
@@ -88,7 +87,6 @@ uint64_t gw_file_of_fd(struct gw_proc* p, int fd, const struct gw_node* node, bo
   __atomic_add_fetch(&p->shard->adopted, 1, __ATOMIC_RELAXED);
   id = gw_file_new(p);
   if (!foreign) swap(fd, id);
-  (void)node;
   return id;
 }
 

@@ -51,6 +51,7 @@ void gw_fill_file(struct gpuwatch_rec* rec, uint64_t file_id, const struct gw_no
   rec->node_kind = node->kind;
 }
 
+// No stdio: it allocates, and a signal handler may be the caller.
 static size_t read_file(const char* path, char* out, size_t size) {
   size_t have = 0;
   long fd = GW_SYS_4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);

@@ -12,6 +12,14 @@
 #include "shard_format.h"
 
 #define GW_EXPORT __attribute__((visibility("default")))
+// The next definition of a wrapped function. dlsym() gives an object pointer,
+// which ISO C does not convert to a function's: it is copied.
+#define GW_RESOLVE(slot, name)               \
+  do {                                       \
+    void* symbol = dlsym(RTLD_NEXT, name);   \
+    memcpy(&(slot), &symbol, sizeof symbol); \
+  } while (0)
+
 #define GW_FD_TABLE (1 << 20)  // descriptors with identity; higher ones have none
 
 // State of one process, on a page that fork() zeroes in the child: pid 0 means
@@ -86,8 +94,8 @@ uint64_t gw_first_cgroup(uint16_t* flags);
 void gw_refresh_cgroup(struct gw_proc* p);
 
 // files.c
-uint64_t gw_file_of_fd(struct gw_proc* p, int fd, const struct gw_node* node, bool foreign);
-void gw_file_opened(struct gw_proc* p, int fd, const struct gw_node* node, uint64_t file_id);
+uint64_t gw_file_of_fd(struct gw_proc* p, int fd, bool foreign);
+void gw_file_opened(struct gw_proc* p, int fd, uint64_t file_id);
 uint64_t gw_file_new(struct gw_proc* p);
 void gw_fd_dup(int from, int to);
 uint64_t gw_fd_take(int fd, bool* foreign);

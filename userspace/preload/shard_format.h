@@ -25,7 +25,6 @@
 enum gw_drop {
   GW_DROP_FULL = 0,     // shard at its maximum, or no disk space
   GW_DROP_TOO_BIG = 1,  // record over GPUWATCH_REC_MAX
-  GW_DROP_BUSY = 2,     // another thread held the growth lock for too long
   GW_DROP_MAX = 4,
 };
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Four steps: walk every shard, put definitions in front of what they define,
+// follow references to find each file's release, sort and number. Nothing here
+// gives a record a meaning beyond its header.
 #include "preload/shards.h"
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -67,10 +72,13 @@ Result<Shard> read_shard(const std::filesystem::path& path, std::uint64_t room) 
   if (in.gcount() != sizeof shard.head || shard.head.magic != GW_SHARD_MAGIC ||
       shard.head.version != GW_SHARD_VERSION || shard.head.head_bytes != GW_SHARD_HEAD_BYTES)
     return Error(Code::kBadInput, path.string() + ": not a shard of this version");
-  std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(path, error);
-  if (error) return Error(Code::kIo, path.string() + ": " + error.message());
-  const std::uint64_t end = std::min<std::uint64_t>(size, shard.head.tail);
+  // The recorder allocates before it writes, so a tail beyond the file's blocks
+  // is not its work and would only cost us memory.
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return Error::from_errno(path.string());
+  const auto backed =
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(st.st_size), static_cast<std::uint64_t>(st.st_blocks) * 512);
+  const std::uint64_t end = std::min<std::uint64_t>(backed, shard.head.tail);
   const std::uint64_t want = end > GW_SHARD_HEAD_BYTES ? end - GW_SHARD_HEAD_BYTES : 0;
   if (want > room)
     return Error(Code::kLimit,
@@ -238,7 +246,8 @@ void move_definitions(Context& context, std::size_t first_item, const Walk& walk
   }
 }
 
-// Keeps the bytes of the releases: items point into `storage`.
+// The last drop by any holder is the release. Files without a holder were
+// adopted: others may have them open. Items point into `storage`.
 void conclude_releases(Context& context, std::vector<std::vector<std::byte>>& storage) {
   constexpr std::uint32_t kLen = sizeof(gpuwatch_rec) + sizeof(gpuwatch_rec_release);
   std::vector<std::pair<std::uint64_t, const File*>> released;
@@ -328,7 +337,7 @@ Result<Recording> read_shards(const std::string& directory, const ShardLimits& l
     const std::size_t first_item = context.items.size();
     walks.push_back(walk_entries(context, shards[i], i));
     move_definitions(context, first_item, walks.back());
-    context.out.lost_full += head.dropped[GW_DROP_FULL] + head.dropped[GW_DROP_BUSY];
+    context.out.lost_full += head.dropped[GW_DROP_FULL];
     context.out.lost_too_big += head.dropped[GW_DROP_TOO_BIG];
     context.out.adopted += head.adopted;
     if (walks.back().first_ns == UINT64_MAX && walks.back().refs.empty()) continue;

@@ -27,24 +27,17 @@ static int (*next_fcntl)(int, int, ...);
 static int (*next_close_range)(unsigned, unsigned, int);
 long (*gw_next_syscall)(long, ...);
 
-// dlsym() gives an object pointer, which ISO C does not convert: copy it.
-#define RESOLVE(slot, name)                  \
-  do {                                       \
-    void* symbol = dlsym(RTLD_NEXT, name);   \
-    memcpy(&(slot), &symbol, sizeof symbol); \
-  } while (0)
-
 void gw_wrap_resolve(void) {
-  RESOLVE(next_openat, "openat");
-  RESOLVE(next_ioctl, "ioctl");
-  RESOLVE(next_mmap, "mmap");
-  RESOLVE(next_close, "close");
-  RESOLVE(next_dup, "dup");
-  RESOLVE(next_dup2, "dup2");
-  RESOLVE(next_dup3, "dup3");
-  RESOLVE(next_fcntl, "fcntl");
-  RESOLVE(next_close_range, "close_range");
-  RESOLVE(gw_next_syscall, "syscall");
+  GW_RESOLVE(next_openat, "openat");
+  GW_RESOLVE(next_ioctl, "ioctl");
+  GW_RESOLVE(next_mmap, "mmap");
+  GW_RESOLVE(next_close, "close");
+  GW_RESOLVE(next_dup, "dup");
+  GW_RESOLVE(next_dup2, "dup2");
+  GW_RESOLVE(next_dup3, "dup3");
+  GW_RESOLVE(next_fcntl, "fcntl");
+  GW_RESOLVE(next_close_range, "close_range");
+  GW_RESOLVE(gw_next_syscall, "syscall");
 }
 
 static long with_errno(long ret) {
@@ -79,6 +72,8 @@ static bool before_driver(int error) {
   }
 }
 
+// Runs after the call: an OPEN has a fixed size, so nothing needs reserving
+// before it, and a thread cancelled in open() leaves no half record.
 static void record_open(int dirfd, const char* path, int flags, int ret, int error, uint64_t begin, uint64_t end) {
   enum { kLen = sizeof(struct gpuwatch_rec) + sizeof(struct gpuwatch_rec_open) };
   struct gw_node node;
@@ -102,7 +97,7 @@ static void record_open(int dirfd, const char* path, int flags, int ret, int err
     open->pad = 0;
     gw_commit(entry);
   }
-  if (ret >= 0 && !foreign) gw_file_opened(p, ret, &node, id);
+  if (ret >= 0 && !foreign) gw_file_opened(p, ret, id);
 }
 
 static int open_common(int dirfd, const char* path, int flags, mode_t mode) {
@@ -169,6 +164,8 @@ GW_EXPORT int __open64(const char* path, int flags, ...) {
   return open_common(AT_FDCWD, path, flags | O_LARGEFILE, mode);
 }
 
+// The node is asked for per call, not remembered: a descriptor may be closed and
+// reused by ways we do not see, and a record of a foreign file would be a lie.
 GW_EXPORT int ioctl(int fd, unsigned long request, ...) {
   va_list args;
   va_start(args, request);
@@ -181,7 +178,7 @@ GW_EXPORT int ioctl(int fd, unsigned long request, ...) {
   int saved = errno;
   struct gw_proc* p = gw_proc_get(&foreign);
   if (!p) return next_ioctl(fd, request, arg);
-  call.file_id = gw_file_of_fd(p, fd, &call.node, foreign);
+  call.file_id = gw_file_of_fd(p, fd, foreign);
   gw_ioctl_begin(&call, p, (uint32_t)request, (uint64_t)(uintptr_t)arg);
   errno = saved;
   uint64_t begin = gw_now_ns();
@@ -199,7 +196,7 @@ static void record_mmap(int fd, const struct gw_node* node, void* ret, size_t le
   bool foreign;
   struct gw_proc* p = gw_proc_get(&foreign);
   if (!p) return;
-  uint64_t id = gw_file_of_fd(p, fd, node, foreign), page = (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t id = gw_file_of_fd(p, fd, foreign), page = (uint64_t)sysconf(_SC_PAGESIZE);
   struct gw_shard_entry* entry = gw_reserve(p, GW_ENTRY_RECORD, kLen);
   if (!entry) return;
   struct gpuwatch_rec* rec = (struct gpuwatch_rec*)(entry + 1);
@@ -216,6 +213,7 @@ static void record_mmap(int fd, const struct gw_node* node, void* ret, size_t le
   gw_commit(entry);
 }
 
+// Most mappings are anonymous: those cost one test and no system call.
 static void* mmap_common(void* addr, size_t length, int prot, int flags, int fd, off_t offset) {
   if (!next_mmap) return (void*)with_errno(GW_SYS_6(SYS_mmap, addr, length, prot, flags, fd, offset));
   struct gw_node node;
@@ -237,6 +235,8 @@ GW_EXPORT void* mmap64(void* addr, size_t length, int prot, int flags, int fd, o
   return mmap_common(addr, length, prot, flags, fd, offset);
 }
 
+// The table is changed before the call: afterwards another thread may have got
+// the same number for a file of its own.
 GW_EXPORT int close(int fd) {
   bool foreign = false;
   uint64_t id = gw_active ? gw_fd_take(fd, &foreign) : 0;
@@ -253,6 +253,7 @@ GW_EXPORT int __close(int fd) {
   return close(fd);
 }
 
+// To be called with what the call returned; a failed one changes nothing.
 static int dup_done(int from, int to) {
   if (gw_active && to >= 0) {
     int saved = errno;
@@ -274,6 +275,7 @@ GW_EXPORT int dup3(int from, int to, int flags) {
   return dup_done(from, next_dup3 ? next_dup3(from, to, flags) : (int)with_errno(GW_SYS_3(SYS_dup3, from, to, flags)));
 }
 
+// Passed on as a pointer: int arguments travel in the same register.
 static int fcntl_common(int fd, int command, void* arg) {
   int ret = next_fcntl ? next_fcntl(fd, command, arg) : (int)with_errno(GW_SYS_3(SYS_fcntl, fd, command, arg));
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? dup_done(fd, ret) : ret;
@@ -304,6 +306,7 @@ GW_EXPORT int close_range(unsigned first, unsigned last, int flags) {
   return ret;
 }
 
+// libc's own would call close_range() past us.
 GW_EXPORT void closefrom(int lowest) {
   close_range(lowest < 0 ? 0u : (unsigned)lowest, ~0u, 0);
 }
