@@ -4,6 +4,7 @@
 // a count of what a recording holds. For developers; not installed.
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -162,10 +163,7 @@ int cat(const std::string& path) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::vector<std::string> args(argv + 1, argv + argc);
+int run(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "plan") return write_plan(args[1], args[2]);
   if (args.size() == 2 && args[0] == "count") return count(args[1]);
   if (args.size() == 2 && args[0] == "cat") return cat(args[1]);
@@ -185,4 +183,15 @@ int main(int argc, char** argv) {
       "       golden cat FILE.gwcap\n",
       stderr);
   return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {  // of the standard library: out of memory
+    std::fprintf(stderr, "golden: %s\n", error.what());
+    return 2;
+  }
 }
