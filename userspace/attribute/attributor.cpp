@@ -24,9 +24,7 @@ struct TaskHash {
 };
 
 struct CgroupHash {
-  std::size_t operator()(std::uint64_t id) const {
-    return static_cast<std::size_t>(id * 0x9E3779B97F4A7C15ULL >> 16);
-  }
+  std::size_t operator()(std::uint64_t id) const { return static_cast<std::size_t>(id * 0x9E3779B97F4A7C15ULL >> 16); }
 };
 
 struct Task {
@@ -111,7 +109,11 @@ model::Actor Attributor::actor_of(const gpuwatch_rec& head) {
   return actor;
 }
 
-std::uint64_t Attributor::evicted() const { return impl_->tasks.evicted() + impl_->cgroups.evicted(); }
-std::uint64_t Attributor::malformed() const { return impl_->malformed; }
+std::uint64_t Attributor::evicted() const {
+  return impl_->tasks.evicted() + impl_->cgroups.evicted();
+}
+std::uint64_t Attributor::malformed() const {
+  return impl_->malformed;
+}
 
 }  // namespace gpuwatch::attribute

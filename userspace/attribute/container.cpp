@@ -10,7 +10,9 @@ namespace {
 constexpr std::size_t kIdLength = 64;
 constexpr std::size_t kPodUidLength = 36;
 
-bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
 
 bool is_container_id(std::string_view text) {
   return text.size() == kIdLength && std::all_of(text.begin(), text.end(), is_hex);

@@ -15,7 +15,7 @@ namespace {
 
 using model::Field;
 
-constexpr std::uint32_t kMaskNumber = 0xFF;             // _IOC_NR
+constexpr std::uint32_t kMaskNumber = 0xFF;               // _IOC_NR
 constexpr std::uint32_t kMaskNumberAndSize = 0x3FFF00FF;  // and _IOC_SIZE
 constexpr std::uint32_t kMaskAll = 0xFFFFFFFF;
 constexpr std::uint32_t kXferNumber = 211;
@@ -30,7 +30,9 @@ constexpr std::uint32_t kGrowth = 64;
 constexpr std::uint32_t kInlineDataOver = 4096;
 constexpr std::uint32_t kInlineDataHead = 64;
 
-constexpr std::uint32_t node_bit(gpuwatch_node_kind kind) { return 1U << kind; }
+constexpr std::uint32_t node_bit(gpuwatch_node_kind kind) {
+  return 1U << kind;
+}
 constexpr std::uint32_t kFrontendNodes = node_bit(GPUWATCH_NODE_CTL) | node_bit(GPUWATCH_NODE_GPU);
 constexpr std::uint32_t kUvmNodes = node_bit(GPUWATCH_NODE_UVM) | node_bit(GPUWATCH_NODE_UVM_TOOLS);
 
@@ -91,8 +93,7 @@ void add_escape(CapturePlan& plan, const tables::Entry& escape, unsigned branch,
     bytes = kInlineDataOver;
   else if (info->bytes > kInlineDataOver)
     bytes = kInlineDataHead;
-  gpuwatch_plan_entry entry =
-      entry_for(escape.key, kMaskNumber, kFrontendNodes, capped(bytes, options.argument_cap));
+  gpuwatch_plan_entry entry = entry_for(escape.key, kMaskNumber, kFrontendNodes, capped(bytes, options.argument_cap));
   add_nested(entry, *info, options);
   plan.entries.push_back(entry);
 }

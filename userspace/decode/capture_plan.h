@@ -15,9 +15,9 @@ namespace gpuwatch::decode {
 struct PlanOptions {
   // Caps in bytes. 0 turns a part off. Values over GPUWATCH_PLAN_CAP_MAX are cut.
   std::uint32_t argument_cap = GPUWATCH_PLAN_CAP_MAX;
-  std::uint32_t params_cap = 4096;   // parameters of RM_ALLOC and RM_CONTROL
-  std::uint32_t nvkms_cap = 1024;    // parameters of display calls
-  std::uint32_t unknown_bytes = 256; // commands the tables do not know
+  std::uint32_t params_cap = 4096;    // parameters of RM_ALLOC and RM_CONTROL
+  std::uint32_t nvkms_cap = 1024;     // parameters of display calls
+  std::uint32_t unknown_bytes = 256;  // commands the tables do not know
 };
 
 struct CapturePlan {

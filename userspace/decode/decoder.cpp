@@ -20,13 +20,24 @@ using model::Field;
 using model::Space;
 using model::Tag;
 
-constexpr std::string_view kNodes[GPUWATCH_NODE_MAX] = {
-    "other",       "nvidiactl",         "nvidia",         "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset",
-    "nvidia-caps", "nvidia-caps-imex-channels", "nvidia-nvswitch", "nvidia-nvlink"};
+constexpr std::string_view kNodes[GPUWATCH_NODE_MAX] = {"other",
+                                                        "nvidiactl",
+                                                        "nvidia",
+                                                        "nvidia-uvm",
+                                                        "nvidia-uvm-tools",
+                                                        "nvidia-modeset",
+                                                        "nvidia-caps",
+                                                        "nvidia-caps-imex-channels",
+                                                        "nvidia-nvswitch",
+                                                        "nvidia-nvlink"};
 
 // request words, as linux/ioctl.h lays them out on x86-64
-constexpr std::uint32_t ioc_nr(std::uint32_t request) { return request & 0xFF; }
-constexpr std::uint32_t ioc_size(std::uint32_t request) { return (request >> 16) & 0x3FFF; }
+constexpr std::uint32_t ioc_nr(std::uint32_t request) {
+  return request & 0xFF;
+}
+constexpr std::uint32_t ioc_size(std::uint32_t request) {
+  return (request >> 16) & 0x3FFF;
+}
 
 // Warnings of NV_STATUS mean success with a remark.
 constexpr std::uint32_t kFirstWarning = 0x10000;
@@ -144,7 +155,9 @@ Decoder::Decoder(model::DriverVersion version) {
   if (const auto* ok = tables::statuses.find(0, branch_)) ok_name_ = ok->name;
 }
 
-std::string_view Decoder::branch() const { return tables::branch(branch_).name; }
+std::string_view Decoder::branch() const {
+  return tables::branch(branch_).name;
+}
 
 Call Decoder::decode(const model::RawRecord& record) const {
   Call call;

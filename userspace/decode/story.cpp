@@ -29,6 +29,7 @@ using story::ProcessKey;
 
 constexpr std::size_t kMaxPending = 64;
 constexpr std::size_t kMaxGpus = 64;
+constexpr std::size_t kMaxForeignMaps = 256;
 // Smaller memory (notifiers, semaphores: one per channel) counts into the totals
 // but makes no line of its own.
 constexpr std::uint64_t kTellFromBytes = 64 << 10;
@@ -39,8 +40,8 @@ bool is_engine(Category category) {
 }
 
 bool is_memory(Category category) {
-  return category == Category::kMemoryGpu || category == Category::kMemoryHost ||
-         category == Category::kMemoryOther || category == Category::kFabric;
+  return category == Category::kMemoryGpu || category == Category::kMemoryHost || category == Category::kMemoryOther ||
+         category == Category::kFabric;
 }
 
 }  // namespace
@@ -406,12 +407,24 @@ struct StoryBuilder::Impl {
   // Mapping one's own memory follows each allocation and tells nothing new;
   // mapping somebody else's does.
   static void on_uvm_map(Process& process, const Call& call, std::vector<StoryEvent>& out) {
-    const bool known = call.has(Field::kObject);
-    if (known && process.find(call.get32(Field::kClient), call.get32(Field::kObject)) != nullptr) return;
-    if (!known) return;
+    if (!call.has(Field::kObject)) return;
+    if (process.find(call.get32(Field::kClient), call.get32(Field::kObject)) != nullptr) return;
     StoryEvent event = event_for(StoryKind::kMemoryMapped, call, process);
     event.address = call.get(Field::kAddress);
     event.bytes = call.get(Field::kLength);
+    out.push_back(event);
+    if (process.foreign_maps.size() < kMaxForeignMaps) process.foreign_maps.push_back({event.address, event.bytes});
+  }
+
+  static void on_uvm_unmap(Process& process, const Call& call, std::vector<StoryEvent>& out) {
+    const std::uint64_t address = call.get(Field::kAddress);
+    const auto known = std::find_if(process.foreign_maps.begin(), process.foreign_maps.end(),
+                                    [address](const auto& map) { return map.address == address; });
+    if (known == process.foreign_maps.end()) return;
+    StoryEvent event = event_for(StoryKind::kMemoryUnmapped, call, process);
+    event.address = address;
+    event.bytes = known->bytes;
+    process.foreign_maps.erase(known);
     out.push_back(event);
   }
 
@@ -444,6 +457,10 @@ struct StoryBuilder::Impl {
         break;
       case Tag::kUvmMap:
         on_uvm_map(process, call, out);
+        break;
+      case Tag::kUvmUnmap:
+      case Tag::kUvmFree:
+        on_uvm_unmap(process, call, out);
         break;
       case Tag::kPeerOn:
         simple(StoryKind::kPeerEnabled, call.name);
@@ -510,6 +527,8 @@ void StoryBuilder::observe(const Call& call, std::vector<StoryEvent>& out) {
   }
 }
 
-std::uint64_t StoryBuilder::forgotten() const { return impl_->forgotten; }
+std::uint64_t StoryBuilder::forgotten() const {
+  return impl_->forgotten;
+}
 
 }  // namespace gpuwatch::decode

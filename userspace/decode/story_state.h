@@ -32,7 +32,7 @@ struct Object {
   bool host = false;
   std::int32_t device = -1;  // RM device instance, inherited from the parent
   std::uint32_t parent = 0;
-  std::uint32_t group = 0;    // of a channel: its channel group
+  std::uint32_t group = 0;  // of a channel: its channel group
   // Handles of the tree below, 0 for none, so that an end costs what it ends.
   std::uint32_t first_child = 0;
   std::uint32_t next = 0;
@@ -62,6 +62,12 @@ struct OpenGpu {
   std::uint32_t files = 0;
 };
 
+// Memory of somebody else, mapped into this process's GPU address space.
+struct ForeignMap {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
 constexpr std::uint64_t object_key(std::uint32_t client, std::uint32_t handle) {
   return std::uint64_t{client} << 32 | handle;
 }
@@ -74,6 +80,7 @@ struct Process {
   std::uint64_t host_bytes = 0;
   std::vector<OpenGpu> gpus;
   std::vector<Pending> pending;
+  std::vector<ForeignMap> foreign_maps;
   std::unordered_map<std::uint64_t, Object> objects;
 
   Object* find(std::uint32_t client, std::uint32_t handle) {
@@ -83,7 +90,8 @@ struct Process {
   // The handle must not be known. An object whose parent is not known hangs
   // below its client.
   void insert(std::uint32_t client, std::uint32_t handle, Object object) {
-    if (object.parent == handle || find(client, object.parent) == nullptr) object.parent = client == handle ? 0 : client;
+    if (object.parent == handle || find(client, object.parent) == nullptr)
+      object.parent = client == handle ? 0 : client;
     Object* above = find(client, object.parent);
     object.next = above != nullptr ? above->first_child : 0;
     if (Object* next = find(client, object.next)) next->previous = handle;

@@ -21,9 +21,13 @@ const FieldSpec* const fields = kFields;
 const std::uint16_t* const struct_index = kStructIndex;
 const std::uint32_t struct_count = kStructCount;
 
-unsigned branch_count() { return kBranchCount; }
+unsigned branch_count() {
+  return kBranchCount;
+}
 
-const Branch& branch(unsigned index) { return kBranches[index < kBranchCount ? index : kBranchCount - 1]; }
+const Branch& branch(unsigned index) {
+  return kBranches[index < kBranchCount ? index : kBranchCount - 1];
+}
 
 BranchChoice choose_branch(model::DriverVersion version) {
   if (!version.known()) return {kBranchCount - 1, true};
@@ -33,6 +37,8 @@ BranchChoice choose_branch(model::DriverVersion version) {
   return {best, kBranches[best].major != version.major};
 }
 
-std::string_view privilege_name(const Entry& control) { return kPrivileges[control.privilege]; }
+std::string_view privilege_name(const Entry& control) {
+  return kPrivileges[control.privilege];
+}
 
 }  // namespace gpuwatch::decode::tables

@@ -68,7 +68,9 @@ struct Table {
   }
 };
 
-inline std::span<const Entry> all(const Table& table) { return {table.entries, table.count}; }
+inline std::span<const Entry> all(const Table& table) {
+  return {table.entries, table.count};
+}
 
 extern const Table& escapes;
 extern const Table& uvm;

@@ -21,8 +21,12 @@ void append_charconv(std::string& out, T value, int base) {
 
 }  // namespace
 
-void append_number(std::string& out, std::uint64_t value) { append_charconv(out, value, 10); }
-void append_signed(std::string& out, std::int64_t value) { append_charconv(out, value, 10); }
+void append_number(std::string& out, std::uint64_t value) {
+  append_charconv(out, value, 10);
+}
+void append_signed(std::string& out, std::int64_t value) {
+  append_charconv(out, value, 10);
+}
 
 void append_hex(std::string& out, std::uint64_t value) {
   out += "0x";
@@ -38,8 +42,8 @@ void append_padded(std::string& out, std::uint64_t value, unsigned digits) {
 }
 
 void append_errno(std::string& out, std::int64_t negative_errno) {
-  const char* name = negative_errno < 0 && negative_errno >= -4095 ? strerrorname_np(static_cast<int>(-negative_errno))
-                                                                   : nullptr;
+  const char* name =
+      negative_errno < 0 && negative_errno >= -4095 ? strerrorname_np(static_cast<int>(-negative_errno)) : nullptr;
   if (name != nullptr) {
     out += name;
   } else {

@@ -14,7 +14,7 @@ namespace gpuwatch::publish::format {
 
 void append_number(std::string& out, std::uint64_t value);
 void append_signed(std::string& out, std::int64_t value);
-void append_hex(std::string& out, std::uint64_t value);            // 0x1f
+void append_hex(std::string& out, std::uint64_t value);                      // 0x1f
 void append_padded(std::string& out, std::uint64_t value, unsigned digits);  // leading zeros
 
 // "EINVAL", or "errno 4095" where the C library has no name.

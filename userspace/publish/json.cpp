@@ -283,9 +283,9 @@ void write_engines(Object& json, const StoryEvent& event) {
 }
 
 void write_story(Object& json, const StoryEvent& event) {
-  const std::string_view module(event.state_name.data(),
-                                std::min(std::string_view(event.state_name.data(), event.state_name.size()).find('\0'),
-                                         event.state_name.size()));
+  const std::string_view module(
+      event.state_name.data(),
+      std::min(std::string_view(event.state_name.data(), event.state_name.size()).find('\0'), event.state_name.size()));
   if (event.kind == StoryKind::kDriverState) {
     write_state_values(json, event.state_event, event.state_value, event.state_error, module);
     return;

@@ -100,7 +100,8 @@ void append_ioctl_arguments(std::string& out, const Call& call) {
     if (call.detail.empty() && !call.interface.empty()) arguments.name("interface") += call.interface;
   }
   for (const Label& label : kLabels) append_field(arguments, call, label);
-  if (call.has(Field::kFd)) format::append_signed(arguments.name("fd"), static_cast<std::int32_t>(call.get32(Field::kFd)));
+  if (call.has(Field::kFd))
+    format::append_signed(arguments.name("fd"), static_cast<std::int32_t>(call.get32(Field::kFd)));
   if (call.get(Field::kParamsAddress) != 0 || call.get(Field::kParamsSize) != 0) {
     // Allocations mostly leave the size to the class.
     const std::uint64_t declared = call.get(Field::kParamsSize);

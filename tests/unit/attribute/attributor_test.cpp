@@ -41,7 +41,9 @@ Blob cgroup(std::uint64_t id, const std::string& path, std::uint16_t flags = 0) 
   return with_path(head, payload, path);
 }
 
-void learn(Attributor& attributor, const Blob& blob) { attributor.learn(model::parse_record(blob).value()); }
+void learn(Attributor& attributor, const Blob& blob) {
+  attributor.learn(model::parse_record(blob).value());
+}
 
 gpuwatch_rec head_of(std::uint32_t tgid, std::uint64_t start_ns, std::uint64_t cgroup_id) {
   gpuwatch_rec head = test::make_head(GPUWATCH_REC_IOCTL);
@@ -68,8 +70,8 @@ TEST(Attributor, TellsProcessAndContainer) {
 
 TEST(Attributor, UnderscoresOfASliceBecomeDashes) {
   Attributor attributor;
-  learn(attributor, cgroup(9, "/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice/crio-" + kId +
-                                  ".scope"));
+  learn(attributor,
+        cgroup(9, "/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice/crio-" + kId + ".scope"));
   EXPECT_EQ(attributor.actor_of(head_of(1, 1, 9)).pod_uid, "11111111-2222-3333-4444-555555555555");
 }
 

@@ -26,8 +26,8 @@ TEST(Container, KnownForms) {
       {"/system.slice/docker-" + kId + ".scope", "docker", kId, ""},
       {"/docker/" + kId, "docker", kId, ""},
       {"/docker/" + kId + "/inner", "docker", kId, ""},
-      {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + kPodSlice + ".slice/cri-containerd-" + kId +
-           ".scope",
+      {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + kPodSlice + ".slice/cri-containerd-" +
+           kId + ".scope",
        "containerd", kId, kPodSlice},
       {"/kubepods.slice/kubepods-pod" + kPodSlice + ".slice/crio-" + kId + ".scope", "cri-o", kId, kPodSlice},
       {"/kubepods/burstable/pod" + kPod + "/" + kId, "kubernetes", kId, kPod},

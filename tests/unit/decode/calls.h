@@ -52,6 +52,8 @@ inline Blob uvm_call(std::uint32_t command, const Argument& argument) {
                       {{GPUWATCH_CAP_ARG_IN, argument.bytes()}, {GPUWATCH_CAP_ARG_OUT, argument.bytes()}});
 }
 
-inline model::RawRecord parsed(const Blob& blob) { return model::parse_record(blob).value(); }
+inline model::RawRecord parsed(const Blob& blob) {
+  return model::parse_record(blob).value();
+}
 
 }  // namespace gpuwatch::test

@@ -30,8 +30,8 @@ Argument alloc64(std::uint32_t rm_class) {
 TEST(Decoder, RmAllocInBothForms) {
   const Decoder decoder(k580);
   const std::string params = Argument(56).u32(0, 3).bytes();
-  const Blob newer = escape_call(head_on(GPUWATCH_NODE_CTL), 43, alloc64(0x80), alloc64(0x80),
-                                 {{GPUWATCH_CAP_NESTED0_IN, params}});
+  const Blob newer =
+      escape_call(head_on(GPUWATCH_NODE_CTL), 43, alloc64(0x80), alloc64(0x80), {{GPUWATCH_CAP_NESTED0_IN, params}});
   const Call call = decoder.decode(parsed(newer));
   EXPECT_EQ(call.kind, CallKind::kIoctl);
   EXPECT_EQ(call.name, "NV_ESC_RM_ALLOC");
@@ -164,8 +164,8 @@ TEST(Decoder, UvmNumberThatLooksEncoded) {
 
 TEST(Decoder, NvkmsCommandIsInTheArgument) {
   const Argument argument = Argument(16).u32(0, 0).u32(4, 100).u64(8, 0x1000);
-  const Blob blob = test::ioctl_record(head_on(GPUWATCH_NODE_MODESET), 0xC0106D00, 0,
-                                       {{GPUWATCH_CAP_ARG_IN, argument.bytes()}});
+  const Blob blob =
+      test::ioctl_record(head_on(GPUWATCH_NODE_MODESET), 0xC0106D00, 0, {{GPUWATCH_CAP_ARG_IN, argument.bytes()}});
   const Call call = Decoder(k580).decode(parsed(blob));
   EXPECT_EQ(call.name, "NVKMS_IOCTL_ALLOC_DEVICE");
   EXPECT_EQ(call.get(Field::kParamsSize), 100U);
@@ -267,8 +267,8 @@ TEST(Decoder, OpenMmapReleaseAndDefinitions) {
 TEST(DriverVersion, Parses) {
   EXPECT_EQ(model::parse_driver_version("580.159.04"), (model::DriverVersion{580, 159, 4}));
   EXPECT_EQ(model::parse_driver_version("595.45"), (model::DriverVersion{595, 45, 0}));
-  for (const char* bad : {"", "580", "580.", "580..1", "a.b", "580.1.2.3", "580.1.2 ", "-1.2", "0.1",
-                          "99999999999.1", "580.1x"})
+  for (const char* bad :
+       {"", "580", "580.", "580..1", "a.b", "580.1.2.3", "580.1.2 ", "-1.2", "0.1", "99999999999.1", "580.1x"})
     EXPECT_FALSE(model::parse_driver_version(bad)) << bad;
 }
 

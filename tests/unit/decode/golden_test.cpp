@@ -18,7 +18,9 @@ namespace {
 using Told = std::map<model::StoryKind, int>;
 
 // A scenario that makes one unknown and one forbidden call on purpose.
-bool is_provocation(const std::filesystem::path& file) { return file.stem() == "raw-ioctl"; }
+bool is_provocation(const std::filesystem::path& file) {
+  return file.stem() == "raw-ioctl";
+}
 
 void check_story(const std::string& scenario, bool provocation, Told told) {
   using model::StoryKind;

@@ -39,8 +39,8 @@ TEST(H200Log, EveryNameAgrees) {
     words >> node >> request >> ret >> hex >> name >> detail;
     std::vector<test::CaptureSpec> captures;
     if (hex != "-") captures.push_back({GPUWATCH_CAP_ARG_IN, from_hex(hex)});
-    const auto blob = test::ioctl_record(head_of(node), static_cast<std::uint32_t>(std::stoul(request, nullptr, 16)),
-                                         ret, captures);
+    const auto blob =
+        test::ioctl_record(head_of(node), static_cast<std::uint32_t>(std::stoul(request, nullptr, 16)), ret, captures);
     const model::Call call = decoder.decode(test::parsed(blob));
     EXPECT_EQ(call.name, name) << line;
     EXPECT_EQ(call.detail.empty() ? "-" : std::string(call.detail), detail) << line;

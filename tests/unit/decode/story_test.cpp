@@ -30,7 +30,8 @@ class StoryTest : public testing::Test {
   std::vector<StoryEvent> alloc(std::uint32_t parent, std::uint32_t handle, std::uint32_t rm_class,
                                 const std::string& params = {}, std::uint32_t status = 0) {
     const bool root = rm_class == 0;
-    const Argument in = Argument(48).u32(0, root ? 0 : kClient).u32(4, parent).u32(8, root ? 0 : handle).u32(12, rm_class);
+    const Argument in =
+        Argument(48).u32(0, root ? 0 : kClient).u32(4, parent).u32(8, root ? 0 : handle).u32(12, rm_class);
     Argument out = in;
     out.u32(8, handle).u32(40, status);
     std::vector<test::CaptureSpec> more;
@@ -222,10 +223,17 @@ TEST_F(StoryTest, MappingOwnMemoryIsNoNews) {
   start_client();
   memory(10, 2 << 20);
   const auto map = [&](std::uint32_t handle) {
-    return feed(test::uvm_call(33, Argument(9264).u64(8, 4096).u32(9252, kClient).u32(9256, handle)));
+    return feed(test::uvm_call(33, Argument(9264).u64(0, 0x7000).u64(8, 4096).u32(9252, kClient).u32(9256, handle)));
   };
   EXPECT_TRUE(map(10).empty());
+  const auto free_range = [&] { return feed(test::uvm_call(34, Argument(24).u64(0, 0x7000).u64(8, 4096))); };
+  EXPECT_TRUE(free_range().empty());
   EXPECT_EQ(map(999).at(0).kind, StoryKind::kMemoryMapped);
+  const auto unmapped = free_range();
+  ASSERT_EQ(unmapped.size(), 1U);
+  EXPECT_EQ(unmapped[0].kind, StoryKind::kMemoryUnmapped);
+  EXPECT_EQ(unmapped[0].bytes, 4096U);
+  EXPECT_TRUE(free_range().empty());
 }
 
 TEST_F(StoryTest, StateIsBounded) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generated tables: every entry is found in every branch it holds for, and
 // the branch chosen for a version is its nearest ancestor.
-#include <gtest/gtest.h>
-
 #include "decode/tables.h"
+
+#include <gtest/gtest.h>
 
 namespace gpuwatch::decode::tables {
 namespace {

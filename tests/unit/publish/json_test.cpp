@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON lines are valid, complete and documented: every key that the writer can
 // write has its entry in gpuwatch-json(5), and every entry has a writer.
+#include "nlohmann/json.hpp"
+
 #include <gtest/gtest.h>
 
 #include <regex>
 #include <set>
 
 #include "decode/decoder.h"
-#include "nlohmann/json.hpp"
 #include "publish/json.h"
 #include "unit/decode/calls.h"
 
@@ -29,7 +30,8 @@ Json line_of(const Blob& blob, const model::Actor& actor = {}, const JsonOptions
 std::set<std::string> keys_written() {
   std::set<std::string> keys;
   const std::string source = test::slurp(std::string(USERSPACE_DIR) + "/publish/json.cpp");
-  const std::regex call(R"re(json\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
+  const std::regex call(
+      R"re(json\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
   for (std::sregex_iterator at(source.begin(), source.end(), call), end; at != end; ++at) keys.insert((*at)[1]);
   const std::regex table(R"re(\{Field::k[A-Za-z]+, "([a-z_]+)")re");
   for (std::sregex_iterator at(source.begin(), source.end(), table), end; at != end; ++at) keys.insert((*at)[1]);
@@ -52,7 +54,8 @@ TEST(Json, EveryKeyIsDocumentedAndEveryEntryIsWritten) {
   const auto written = keys_written();
   const auto documented = keys_documented();
   EXPECT_GT(written.size(), 60U);
-  for (const std::string& key : written) EXPECT_TRUE(documented.contains(key)) << key << " is not in gpuwatch-json.5.md";
+  for (const std::string& key : written)
+    EXPECT_TRUE(documented.contains(key)) << key << " is not in gpuwatch-json.5.md";
   for (const std::string& key : documented) EXPECT_TRUE(written.contains(key)) << key << " is written nowhere";
 }
 
