@@ -54,7 +54,7 @@ int lab_run_drained(struct lab_run *run, const char *const *argv, struct gw_read
 		    struct gw_stream *to);
 unsigned long long lab_number(const struct lab_run *run, const char *key);
 
-/* Processes that call TRANSFORM on @node without end and check the answers. */
+/* Processes that call TRANSFORM and BLOCK without end and check the answers. */
 struct lab_busy {
 	volatile struct lab_busy_shared {
 		int stop;
