@@ -4,8 +4,9 @@
 # lib.sh; it must not touch the host's package state, and names no host.
 # shellcheck shell=bash
 
-# Prints "URI keyring" of the host's sources whose suite matches regexp $1, in
-# both formats of apt: one-line .list and deb822 .sources.
+# Prints "URI keyring" of the host's sources whose suite matches regexp $1 and
+# which have a component main (other vendors' mostly do not), in both formats of
+# apt: one-line .list and deb822 .sources.
 host_sources() {
 	local files=() file
 	for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
@@ -21,7 +22,7 @@ host_sources() {
 					if ($(i++) ~ /\]$/ || i > NF) break
 				}
 			}
-			if ($(i + 1) ~ suite) print $i, key
+			if ($(i + 1) ~ suite && $0 ~ / main( |$)/) print $i, key
 		}' "${files[@]}"
 	files=()
 	for file in /etc/apt/sources.list.d/*.sources; do
@@ -31,10 +32,10 @@ host_sources() {
 		function flush(  n, i, u, s, hit) {
 			n = split(suites, s, " "); hit = 0
 			for (i = 1; i <= n; i++) if (s[i] ~ suite) hit = 1
-			if (hit && types ~ /(^| )deb( |$)/ && enabled !~ /^ *no/) {
+			if (hit && types ~ /(^| )deb( |$)/ && components ~ /(^| )main( |$)/ && enabled !~ /^ *no/) {
 				split(uris, u, " "); print u[1], key
 			}
-			types = uris = suites = key = enabled = ""
+			types = uris = suites = components = key = enabled = ""
 		}
 		/^#/ { next }
 		/^[ \t]*$/ { flush(); next }
@@ -42,6 +43,7 @@ host_sources() {
 		/^Types:/ { types = substr($0, 7) }
 		/^URIs:/ { uris = substr($0, 6) }
 		/^Suites:/ { suites = substr($0, 8) }
+		/^Components:/ { components = substr($0, 12) }
 		/^Enabled:/ { enabled = substr($0, 9) }
 		/^Signed-By: *\// { key = $2 }
 		END { flush() }' "${files[@]}"
@@ -53,10 +55,10 @@ host_sources() {
 apt_open() {
 	apt_dir=$1
 	shift
-	local suite uri key main security line
+	local suite uri key main security
 	read -r main key < <(host_sources '^[a-z]+(-updates|-backports)?$' | head -n 1) || true
 	[ "${main:-}" ] || die "no Debian mirror in /etc/apt/sources.list or sources.list.d; remedy: add the one for this release"
-	read -r security line < <(host_sources '(-security$|/updates$)' | head -n 1) || true
+	read -r security _ < <(host_sources '(-security$|/updates$)' | head -n 1) || true
 	: "${key:=/usr/share/keyrings/debian-archive-keyring.gpg}"
 	mkdir -p "$apt_dir/lists/partial" "$apt_dir/cache/archives/partial"
 	for suite in "$@"; do
@@ -88,7 +90,7 @@ apt_has() {
 # Prints the names of the packages that $1 depends on directly.
 apt_depends() {
 	apt-cache "${apt_options[@]}" show --no-all-versions "$1" |
-		sed -n 's/^Depends: //p' | tr ',|' '\n\n' | awk '{ print $1 }'
+		sed -n 's/^Depends: //p' | tr ',|' '\n' | awk '{ print $1 }'
 }
 
 # Downloads the packages $2... and unpacks them into directory $1. When one of

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the scripts of the kernel laboratory share: the place of the cache, its
 # locks, and how to complain. Sourced by bash; it must do nothing on its own.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 lab_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo_dir=$(cd "$lab_dir/../../.." && pwd)

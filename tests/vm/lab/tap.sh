@@ -10,16 +10,17 @@ tap_failed=0
 # tap NAME COMMAND...: one test, which passes when the command does. What the
 # command prints is shown, as comments, only when it fails.
 tap() {
-	local name=$1 output
+	# Prefixed, for a test sees the locals of its caller.
+	local tap_name=$1 tap_output
 	shift
 	tap_number=$((tap_number + 1))
-	if output=$("$@" 2>&1); then
-		echo "ok $tap_number $name"
+	if tap_output=$("$@" 2>&1); then
+		echo "ok $tap_number $tap_name"
 	else
 		tap_failed=$((tap_failed + 1))
-		echo "not ok $tap_number $name"
-		printf '# %s: exit status not 0\n' "$*"
-		[ -z "$output" ] || sed 's/^/# /' <<<"$output"
+		echo "not ok $tap_number $tap_name"
+		printf '# failed: %s\n' "$*"
+		[ -z "$tap_output" ] || printf '# %s\n' "${tap_output//$'\n'/$'\n# '}"
 	fi
 }
 
