@@ -28,7 +28,9 @@ void put(Bytes& out, const T& value) {
   out.insert(out.end(), bytes, bytes + sizeof value);
 }
 
-void pad8(Bytes& out) { out.resize((out.size() + 7) & ~std::size_t{7}); }
+void pad8(Bytes& out) {
+  out.resize((out.size() + 7) & ~std::size_t{7});
+}
 
 struct Who {
   std::uint32_t tgid;
@@ -165,7 +167,8 @@ class Synth {
 };
 
 // One process with two threads that share its files.
-void process(Synth& synth, const Who& main, const Who* parent, const Node* inherited, std::uint64_t files, unsigned calls) {
+void process(Synth& synth, const Who& main, const Who* parent, const Node* inherited, std::uint64_t files,
+             unsigned calls) {
   const Who second{main.tgid, main.tid + 1, main.start_ns, "worker"};
   const Node ctl{files, GPUWATCH_NODE_CTL, 195U << 20 | 255};
   const Node gpu{files + 1, GPUWATCH_NODE_GPU, 195U << 20};

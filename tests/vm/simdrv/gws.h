@@ -9,8 +9,16 @@
 
 #include <linux/fs.h>
 #include <linux/types.h>
+#include <linux/version.h>
 
 #include "gwsim.h"
+
+/* c84bf6dd2b83 (v6.16) */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#define GWS_HAS_MMAP_PREPARE
+struct vm_area_desc;
+int gws_mmap_prepare(u32 kind, struct vm_area_desc *desc);
+#endif
 
 struct vm_area_struct;
 
@@ -22,10 +30,12 @@ int gws_release(u32 kind);
 
 extern unsigned int gws_witness;
 
-/* @op: GWSIM_OP_COMPAT_IOCTL in a handler of its own for 32-bit calls; one that
+/*
+ * @op: GWSIM_OP_COMPAT_IOCTL in a handler of its own for 32-bit calls; one that
  * serves both passes GWSIM_OP_IOCTL, and the task tells which it is.
  * GWSIM_NOP is answered before anything else when nobody counts, so that a
- * bench measures the hook and not this driver. */
+ * bench measures the hook and not this driver.
+ */
 static __always_inline long gws_ioctl(u32 kind, u32 op, unsigned int cmd,
 				      unsigned long arg)
 {

@@ -94,8 +94,10 @@ struct gwsim_change {
  * status is set to 0; more bytes give status 0x1f and stay untouched.
  */
 
-/* The change TRANSFORM makes, in place: known to both sides, so a reader can
- * tell what the output has to be. Not its own inverse. */
+/*
+ * The change TRANSFORM makes, in place: known to both sides, so a reader can
+ * tell what the output has to be. Not its own inverse.
+ */
 static inline void gwsim_transform(__u8 *bytes, __u32 len)
 {
 	__u32 i;

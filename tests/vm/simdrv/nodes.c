@@ -66,7 +66,7 @@ static const struct vm_operations_struct gws_vm_ops = {
 	.fault = gws_vm_fault,
 };
 
-int gws_mmap(u32 kind, struct file *file, struct vm_area_struct *vma)
+static int gws_mmap_answer(u32 kind)
 {
 	struct gws_session *s;
 	int ret = 0;
@@ -77,11 +77,30 @@ int gws_mmap(u32 kind, struct file *file, struct vm_area_struct *vma)
 		ret = gws_script_simple(s, GWSIM_OP_MMAP, kind);
 		gws_session_put(s);
 	}
+	return ret;
+}
+
+int gws_mmap(u32 kind, struct file *file, struct vm_area_struct *vma)
+{
+	int ret = gws_mmap_answer(kind);
+
 	if (!ret)
 		vma->vm_ops = &gws_vm_ops;
 	return ret;
 }
 EXPORT_SYMBOL_GPL(gws_mmap);
+
+#ifdef GWS_HAS_MMAP_PREPARE
+int gws_mmap_prepare(u32 kind, struct vm_area_desc *desc)
+{
+	int ret = gws_mmap_answer(kind);
+
+	if (!ret)
+		desc->vm_ops = &gws_vm_ops;
+	return ret;
+}
+EXPORT_SYMBOL_GPL(gws_mmap_prepare);
+#endif
 
 int gws_release(u32 kind)
 {

@@ -9,6 +9,10 @@
 #include "gws.h"
 #include "nv.h"
 
+static bool mmap_prepare;
+module_param(mmap_prepare, bool, 0444);
+MODULE_PARM_DESC(mmap_prepare, "use the file operation of that name, which kernels from 6.16 on have");
+
 static struct nv_sim_chrdev uvm_dev, uvm_tools_dev;
 
 static int uvm_open_entry(struct inode *inode, struct file *file)
@@ -41,6 +45,22 @@ static const struct file_operations uvm_fops = {
 	.mmap = uvm_mmap_entry,
 };
 
+#ifdef GWS_HAS_MMAP_PREPARE
+static int uvm_mmap_prepare_entry(struct vm_area_desc *desc)
+{
+	return gws_mmap_prepare(GWSIM_NODE_UVM, desc);
+}
+
+static const struct file_operations uvm_prepare_fops = {
+	.owner = THIS_MODULE,
+	.open = uvm_open_entry,
+	.release = uvm_release_entry,
+	.unlocked_ioctl = uvm_unlocked_ioctl_entry,
+	.compat_ioctl = uvm_unlocked_ioctl_entry,
+	.mmap_prepare = uvm_mmap_prepare_entry,
+};
+#endif
+
 static int uvm_tools_open_entry(struct inode *inode, struct file *file)
 {
 	return gws_open(GWSIM_NODE_UVM_TOOLS, inode, file);
@@ -67,8 +87,17 @@ static const struct file_operations uvm_tools_fops = {
 
 static int __init uvm_init(void)
 {
-	int ret = nv_chrdev_add(&uvm_dev, 0, 0, 1, "nvidia-uvm", &uvm_fops);
+	const struct file_operations *fops = &uvm_fops;
+	int ret;
 
+	if (mmap_prepare) {
+#ifdef GWS_HAS_MMAP_PREPARE
+		fops = &uvm_prepare_fops;
+#else
+		return -EOPNOTSUPP;
+#endif
+	}
+	ret = nv_chrdev_add(&uvm_dev, 0, 0, 1, "nvidia-uvm", fops);
 	if (ret)
 		return ret;
 	ret = nv_chrdev_add(&uvm_tools_dev, MAJOR(uvm_dev.dev), 1, 1, "nvidia-uvm",

@@ -72,7 +72,9 @@ static void gws_task_add(u32 tgid, u64 start_ns)
 	get_task_comm(t->comm, current);
 
 	spin_lock(&gws_tasks_lock);
+	rcu_read_lock();
 	known = gws_task_find(tgid, start_ns) || gws_nr_tasks >= GWS_TASKS_MAX;
+	rcu_read_unlock();
 	if (!known) {
 		hash_add_rcu(gws_tasks, &t->node, tgid);
 		gws_nr_tasks++;

@@ -123,7 +123,8 @@ void Caller::open(const Step& step) {
   const int fd = ::open(path.c_str(), flags);
   const long ret = fd < 0 ? -errno : 0;
   if (ret == -ENOENT || ret == -ENXIO) {
-    std::fprintf(stderr, "gw-replay: %s: %s: make the node (mknodes)\n", path.c_str(), std::strerror(static_cast<int>(-ret)));
+    std::fprintf(stderr, "gw-replay: %s: %s: make the node (mknodes)\n", path.c_str(),
+                 std::strerror(static_cast<int>(-ret)));
     shared_.counts().errors.fetch_add(1);
   } else {
     shared_.counts().opens.fetch_add(1);
@@ -147,8 +148,8 @@ void Caller::compare(const Step& step) {
     const Part& part = step.parts[p];
     for (std::size_t i = 0; i < part.out.size(); ++i) {
       if (buffers_[p][i] == part.out[i] || (p == 0 && is_pointer(step, i))) continue;
-      mismatch(step, p == 0 ? "a byte of the argument" : "a byte of a nested buffer", std::to_integer<long>(buffers_[p][i]),
-               std::to_integer<long>(part.out[i]));
+      mismatch(step, p == 0 ? "a byte of the argument" : "a byte of a nested buffer",
+               std::to_integer<long>(buffers_[p][i]), std::to_integer<long>(part.out[i]));
       return;
     }
   }
@@ -177,9 +178,10 @@ void Caller::ioctl(const Step& step) {
                                        : reinterpret_cast<std::uintptr_t>(buffers_[0].data());
   if (step.xfer) arg = reinterpret_cast<std::uintptr_t>(&xfer);
 
+  const std::uint64_t number = shared_.counts().ioctls.fetch_add(1) + 1;
+  if (number == spoil_) buffers_[0][0] ^= std::byte{1};
   long ret = ::ioctl(fd, step.cmd, arg);
   if (ret < 0) ret = -errno;
-  shared_.counts().ioctls.fetch_add(1);
   shared_.used(step.file);
   if (ret != step.ret)
     mismatch(step, "result of ioctl", ret, step.ret);
@@ -193,8 +195,8 @@ void Caller::mmap(const Step& step) {
   void* address = MAP_FAILED;
   long ret = -EBADF;
   if (fd >= 0) {
-    address = ::mmap(nullptr, length, static_cast<int>(step.prot & 7), (step.shared ? MAP_SHARED : MAP_PRIVATE) | MAP_NORESERVE, fd,
-                     static_cast<off_t>(step.offset));
+    address = ::mmap(nullptr, length, static_cast<int>(step.prot & 7),
+                     (step.shared ? MAP_SHARED : MAP_PRIVATE) | MAP_NORESERVE, fd, static_cast<off_t>(step.offset));
     ret = address == MAP_FAILED ? -errno : 0;
     shared_.counts().mmaps.fetch_add(1);
   }

@@ -46,7 +46,8 @@ class Descriptors {
 
 class Caller {
  public:
-  Caller(Descriptors& descriptors, Shared& shared) : descriptors_(descriptors), shared_(shared) {}
+  Caller(Descriptors& descriptors, Shared& shared, std::uint64_t spoil)
+      : descriptors_(descriptors), shared_(shared), spoil_(spoil) {}
 
   void make(const Step& step);
 
@@ -60,6 +61,7 @@ class Caller {
 
   Descriptors& descriptors_;
   Shared& shared_;
+  std::uint64_t spoil_;                          // see RunOptions
   std::vector<std::vector<std::byte>> buffers_;  // one per part of the step
 };
 

@@ -33,6 +33,7 @@ constexpr const char* kUsage =
     "  --no-threads     all calls of a process in one thread\n"
     "  --pace X         X times as fast as recorded; without it, as fast as possible\n"
     "  --delay-us N     the driver takes so long for every ioctl\n"
+    "  --spoil N        flips a bit of the N-th ioctl's argument: must be noticed\n"
     "  --json           counts as one JSON object\n";
 
 template <typename T>
@@ -48,11 +49,11 @@ T number(const char* text, T low, T high) {
 }
 
 Options parse(int argc, char** argv) {
-  static const option kNames[] = {{"loop", 1, nullptr, 'l'},     {"pid-filter", 1, nullptr, 'p'},
-                                  {"threads", 0, nullptr, 't'},  {"no-threads", 0, nullptr, 'T'},
-                                  {"pace", 1, nullptr, 'a'},     {"delay-us", 1, nullptr, 'd'},
-                                  {"json", 0, nullptr, 'j'},     {"help", 0, nullptr, 'h'},
-                                  {nullptr, 0, nullptr, 0}};
+  static const option kNames[] = {{"loop", 1, nullptr, 'l'},    {"pid-filter", 1, nullptr, 'p'},
+                                  {"threads", 0, nullptr, 't'}, {"no-threads", 0, nullptr, 'T'},
+                                  {"pace", 1, nullptr, 'a'},    {"delay-us", 1, nullptr, 'd'},
+                                  {"spoil", 1, nullptr, 's'},   {"json", 0, nullptr, 'j'},
+                                  {"help", 0, nullptr, 'h'},    {nullptr, 0, nullptr, 0}};
   Options options;
   for (int c = 0; (c = getopt_long(argc, argv, "", kNames, nullptr)) != -1;) {
     switch (c) {
@@ -73,6 +74,9 @@ Options parse(int argc, char** argv) {
         break;
       case 'd':
         options.run.delay_us = number(optarg, 0U, 10'000'000U);
+        break;
+      case 's':
+        options.run.spoil = number(optarg, std::uint64_t{1}, ~std::uint64_t{0});
         break;
       case 'j':
         options.json = true;
@@ -97,9 +101,10 @@ void print(const Options& options, Counts& counts) {
   const auto value = [](const std::atomic<std::uint64_t>& counter) {
     return static_cast<unsigned long long>(counter.load());
   };
-  const char* format = options.json ? "{\"opens\":%llu,\"ioctls\":%llu,\"mmaps\":%llu,\"releases\":%llu,"
-                                      "\"mismatches\":%llu,\"errors\":%llu}\n"
-                                    : "issued opens=%llu ioctls=%llu mmaps=%llu releases=%llu mismatches=%llu errors=%llu\n";
+  const char* format = options.json
+                           ? "{\"opens\":%llu,\"ioctls\":%llu,\"mmaps\":%llu,\"releases\":%llu,"
+                             "\"mismatches\":%llu,\"errors\":%llu}\n"
+                           : "issued opens=%llu ioctls=%llu mmaps=%llu releases=%llu mismatches=%llu errors=%llu\n";
   std::printf(format, value(counts.opens), value(counts.ioctls), value(counts.mmaps), value(counts.releases),
               value(counts.mismatches), value(counts.errors));
 }

@@ -299,8 +299,8 @@ base::Result<Recording> load(const std::string& path, const LoadOptions& options
   std::string cut;
   for (std::size_t count = 0;; ++count) {
     if (count == kRecordsMax)
-      return base::Error(base::Code::kLimit, path + ": more records than " + std::to_string(kRecordsMax) +
-                                                 ": replay a shorter recording");
+      return base::Error(base::Code::kLimit,
+                         path + ": more records than " + std::to_string(kRecordsMax) + ": replay a shorter recording");
     auto record = reader->next();
     if (!record) {
       cut = record.error().message();
@@ -311,8 +311,7 @@ base::Result<Recording> load(const std::string& path, const LoadOptions& options
   }
   Recording recording = loader.finish();
   recording.cut = std::move(cut);
-  if (recording.processes.empty())
-    return base::Error(base::Code::kBadInput, path + ": holds no driver call to replay");
+  if (recording.processes.empty()) return base::Error(base::Code::kBadInput, path + ": holds no driver call to replay");
   return recording;
 }
 

@@ -51,9 +51,9 @@ struct Step {
 
 // An open file between its open and its release.
 struct File {
-  std::uint32_t uses = 0;       // ioctls and mmaps on it
+  std::uint32_t uses = 0;        // ioctls and mmaps on it
   std::size_t open_process = 0;  // who opens it in the replay
-  bool released = false;        // the recording holds its release
+  bool released = false;         // the recording holds its release
 };
 
 struct Thread {
@@ -72,8 +72,8 @@ struct Recording {
   std::vector<Process> processes;  // parents before children
   std::vector<File> files;
   std::uint64_t first_ns = 0;
-  std::size_t skipped = 0;   // calls that never reached a driver
-  std::string cut;           // why reading ended early, else empty
+  std::size_t skipped = 0;  // calls that never reached a driver
+  std::string cut;          // why reading ended early, else empty
 };
 
 struct LoadOptions {

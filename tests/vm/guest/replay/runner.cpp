@@ -46,7 +46,7 @@ void take_name(const std::string& comm, std::string& current) {
 void run_thread(const Context& context, const Thread& thread, int control, Descriptors& descriptors) {
   auto session = Session::bind(control, make_script(thread, context.options.delay_us));
   if (!session) return complain(context.shared, session.error().message());
-  Caller caller(descriptors, context.shared);
+  Caller caller(descriptors, context.shared, context.options.spoil);
   std::string name;
   for (const Step& step : thread.steps) {
     if (context.options.pace > 0)

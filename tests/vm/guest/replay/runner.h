@@ -14,6 +14,7 @@ namespace gpuwatch::replay {
 struct RunOptions {
   std::uint32_t delay_us = 0;  // of the driver, per ioctl
   double pace = 0;             // 1: as fast as recorded, 2: twice; 0: no waiting
+  std::uint64_t spoil = 0;     // flip a bit of this ioctl's argument, counted from 1; 0: none
 };
 
 // Forks the recording's processes and waits for all of them. Counts go to

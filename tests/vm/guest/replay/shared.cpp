@@ -30,7 +30,9 @@ class Lock {
 
 }  // namespace
 
-std::size_t Shared::bytes_for(std::size_t files) { return sizeof(Shared) + files * sizeof(FileState); }
+std::size_t Shared::bytes_for(std::size_t files) {
+  return sizeof(Shared) + files * sizeof(FileState);
+}
 
 base::Result<Shared*> Shared::create(std::size_t files) {
   const std::size_t bytes = bytes_for(files);
@@ -50,7 +52,9 @@ base::Result<Shared*> Shared::create(std::size_t files) {
   return shared;
 }
 
-void Shared::destroy(Shared* shared, std::size_t files) { ::munmap(shared, bytes_for(files)); }
+void Shared::destroy(Shared* shared, std::size_t files) {
+  ::munmap(shared, bytes_for(files));
+}
 
 // Bounded, so that a process that died cannot hang the others.
 template <typename Done>
