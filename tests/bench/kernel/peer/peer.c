@@ -6,7 +6,6 @@
  */
 #include <linux/cgroup.h>
 #include <linux/cred.h>
-#include <linux/fprobe.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -25,6 +24,7 @@ static int __init peer_init(void)
 
 module_init(peer_init);
 #else
+#include <linux/fprobe.h>
 
 #define PEER_BYTES	64	/* copied before and after, whatever the call */
 #define PEER_RING	(1 << 20)
