@@ -176,26 +176,26 @@ void write_ioctl(Object& json, const Call& call) {
     json.text_if("control_privilege", call.privilege);
   }
   struct Key {
-    Field field;
     std::string_view name;
+    Field field;
     bool hex;
   };
   static constexpr Key kKeys[] = {
-      {Field::kClient, "client", true},
-      {Field::kParent, "parent", true},
-      {Field::kObject, "object", true},
-      {Field::kSourceClient, "source_client", true},
-      {Field::kSourceObject, "source_object", true},
-      {Field::kFunction, "function", false},
-      {Field::kDevice, "device_instance", false},
-      {Field::kEngine, "engine_type", false},
-      {Field::kEntries, "entries", false},
-      {Field::kBytes, "memory_bytes", false},
-      {Field::kAddress, "address", true},
-      {Field::kOffset, "offset_bytes", false},
-      {Field::kLength, "length_bytes", false},
-      {Field::kFlags, "flags", true},
-      {Field::kParamsSize, "params_bytes", false},
+      {"client", Field::kClient, true},
+      {"parent", Field::kParent, true},
+      {"object", Field::kObject, true},
+      {"source_client", Field::kSourceClient, true},
+      {"source_object", Field::kSourceObject, true},
+      {"function", Field::kFunction, false},
+      {"device_instance", Field::kDevice, false},
+      {"engine_type", Field::kEngine, false},
+      {"entries", Field::kEntries, false},
+      {"memory_bytes", Field::kBytes, false},
+      {"address", Field::kAddress, true},
+      {"offset_bytes", Field::kOffset, false},
+      {"length_bytes", Field::kLength, false},
+      {"flags", Field::kFlags, true},
+      {"params_bytes", Field::kParamsSize, false},
   };
   for (const Key& key : kKeys) {
     if (!call.has(key.field)) continue;

@@ -19,29 +19,29 @@ using model::Field;
 using model::Space;
 using model::Tag;
 
-enum class Style { kHex, kHexUnlessZero, kDecimal, kBytes, kBytesUnlessZero };
+enum class Style : std::uint8_t { kHex, kHexUnlessZero, kDecimal, kBytes, kBytesUnlessZero };
 
 struct Label {
-  Field field;
   std::string_view text;
+  Field field;
   Style style;
 };
 
 // In print order. Class, control, parameters and status have their own form.
 constexpr Label kLabels[] = {
-    {Field::kParent, "parent", Style::kHex},
-    {Field::kObject, "object", Style::kHex},
-    {Field::kSourceClient, "source_client", Style::kHex},
-    {Field::kSourceObject, "source_object", Style::kHex},
-    {Field::kFunction, "function", Style::kHex},
-    {Field::kDevice, "device", Style::kDecimal},
-    {Field::kEngine, "engine", Style::kHexUnlessZero},
-    {Field::kEntries, "entries", Style::kDecimal},
-    {Field::kBytes, "bytes", Style::kBytes},
-    {Field::kAddress, "addr", Style::kHexUnlessZero},
-    {Field::kOffset, "offset", Style::kHexUnlessZero},
-    {Field::kLength, "len", Style::kBytes},
-    {Field::kFlags, "flags", Style::kHexUnlessZero},
+    {"parent", Field::kParent, Style::kHex},
+    {"object", Field::kObject, Style::kHex},
+    {"source_client", Field::kSourceClient, Style::kHex},
+    {"source_object", Field::kSourceObject, Style::kHex},
+    {"function", Field::kFunction, Style::kHex},
+    {"device", Field::kDevice, Style::kDecimal},
+    {"engine", Field::kEngine, Style::kHexUnlessZero},
+    {"entries", Field::kEntries, Style::kDecimal},
+    {"bytes", Field::kBytes, Style::kBytes},
+    {"addr", Field::kAddress, Style::kHexUnlessZero},
+    {"offset", Field::kOffset, Style::kHexUnlessZero},
+    {"len", Field::kLength, Style::kBytes},
+    {"flags", Field::kFlags, Style::kHexUnlessZero},
 };
 
 // Writes "name=" with the blank that separates it from the value before it.

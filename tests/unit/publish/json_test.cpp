@@ -33,7 +33,7 @@ std::set<std::string> keys_written() {
   const std::regex call(
       R"re(json\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
   for (std::sregex_iterator at(source.begin(), source.end(), call), end; at != end; ++at) keys.insert((*at)[1]);
-  const std::regex table(R"re(\{Field::k[A-Za-z]+, "([a-z_]+)")re");
+  const std::regex table(R"re(\{"([a-z_]+)", Field::k)re");
   for (std::sregex_iterator at(source.begin(), source.end(), table), end; at != end; ++at) keys.insert((*at)[1]);
   return keys;
 }
