@@ -33,15 +33,6 @@ bool gw_hook_attached(void)
 	return gw_attached;
 }
 
-static void gw_hook_unhook_all(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < GW_TARGETS_MAX; i++)
-		if (gw_targets[i].func)
-			gw_target_unhook(&gw_targets[i]);
-}
-
 /* Gives the module's reference back; what is left of it ends in gw_hook_exit(). */
 static void gw_hook_drained(void)
 {
@@ -82,7 +73,7 @@ int gw_hook_attach(bool pin)
 		if (err) {
 			gw_attached = false;
 			gw_draining = true;
-			gw_hook_unhook_all();
+			gw_target_unhook_all();
 			schedule_delayed_work(&gw_idle_work, 0);
 			goto out_unlock;
 		}
@@ -100,7 +91,7 @@ static void gw_hook_take_out(void)
 {
 	if (!gw_attached)
 		return;
-	gw_hook_unhook_all();
+	gw_target_unhook_all();
 	gw_attached = false;
 	gw_draining = true;
 }

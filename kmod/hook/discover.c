@@ -212,6 +212,8 @@ int gw_discover_start(void)
 	err = gw_target_hook(target);
 	if (err)
 		return err;
+	/* Known from before, when a detach is still waiting for calls in flight. */
+	gw_target_hook_all();
 	gw_discover_scan();
 	/*
 	 * A file whose open passed chrdev_open() before the hook and reached

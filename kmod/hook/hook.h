@@ -11,7 +11,6 @@
 #define GW_HOOK_H
 
 #include <linux/fs.h>
-#include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -36,7 +35,6 @@ struct gw_target {
 	u8 op;			/* enum gpuwatch_op */
 	u8 method;		/* GPUWATCH_METHOD_* in force */
 	int error;
-	struct ftrace_ops ftrace;
 	struct kretprobe kretprobe;
 	char module[GPUWATCH_NAME_LEN];
 };
@@ -50,7 +48,8 @@ void gw_target_exit(void);
 struct gw_target *gw_target_add(enum gpuwatch_op op, unsigned long func, const char *module);
 void gw_target_remove(struct gw_target *target);
 int gw_target_hook(struct gw_target *target);
-void gw_target_unhook(struct gw_target *target);
+void gw_target_hook_all(void);
+void gw_target_unhook_all(void);
 void gw_target_flow(const struct gw_target *target, u64 *calls, u64 *in_flight);
 u64 gw_target_in_flight(void);		/* sum over all, without the lock */
 int gw_target_get(struct gpuwatch_target *to);	/* takes the lock itself */
@@ -70,6 +69,8 @@ static inline void gw_target_leave(struct gw_target *target)
 int gw_redirect_init(void);
 int gw_redirect_set(struct gw_target *target);
 void gw_redirect_clear(struct gw_target *target);
+/* Takes all redirects out at once; each is to be cleared after. */
+void gw_redirect_stop(void);
 int gw_kretprobe_set(struct gw_target *target);
 void gw_kretprobe_clear(struct gw_target *target);
 u64 gw_kretprobe_missed(void);

@@ -96,12 +96,6 @@ struct gw_target *gw_target_add(enum gpuwatch_op op, unsigned long func, const c
 	return target;
 }
 
-void gw_target_remove(struct gw_target *target)
-{
-	gw_target_unhook(target);
-	target->func = 0;
-}
-
 /* Redirect first; kretprobe where that can't be. */
 int gw_target_hook(struct gw_target *target)
 {
@@ -128,14 +122,42 @@ int gw_target_hook(struct gw_target *target)
 	return err;
 }
 
-void gw_target_unhook(struct gw_target *target)
+static void gw_target_unhook(struct gw_target *target)
 {
-	lockdep_assert_held(&gw_hook_lock);
 	if (target->method == GPUWATCH_METHOD_REDIRECT)
 		gw_redirect_clear(target);
 	else if (target->method == GPUWATCH_METHOD_KRETPROBE)
 		gw_kretprobe_clear(target);
 	target->method = GPUWATCH_METHOD_NONE;
+}
+
+/* Forgets the function: its text is about to go. */
+void gw_target_remove(struct gw_target *target)
+{
+	lockdep_assert_held(&gw_hook_lock);
+	gw_target_unhook(target);
+	target->func = 0;
+}
+
+void gw_target_hook_all(void)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&gw_hook_lock);
+	for (i = 0; i < GW_TARGETS_MAX; i++)
+		if (gw_targets[i].func)
+			gw_target_hook(&gw_targets[i]);
+}
+
+void gw_target_unhook_all(void)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&gw_hook_lock);
+	gw_redirect_stop(); /* one wait for all of them */
+	for (i = 0; i < GW_TARGETS_MAX; i++)
+		if (gw_targets[i].func)
+			gw_target_unhook(&gw_targets[i]);
 }
 
 unsigned int gw_target_count(void)

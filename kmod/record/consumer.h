@@ -15,7 +15,8 @@
 struct gw_ring_set;
 
 #define GW_CONSUMERS_MAX	16
-#define GW_SEEN_TASKS		128	/* slots per CPU, powers of two */
+#define GW_SEEN_PAIRS		128	/* slots per CPU, powers of two */
+#define GW_SEEN_TASKS		128
 #define GW_SEEN_CGROUPS		64
 
 struct gw_filter {
@@ -27,14 +28,18 @@ struct gw_filter {
 	u32 pids[GPUWATCH_FILTER_PIDS];
 };
 
-/* Where in this CPU's ring a process or cgroup was defined last. */
+/*
+ * A key is defined in this CPU's ring, for as long as the ring's head is below
+ * `until`: forever, or until overwriting may have reached the definition.
+ */
 struct gw_seen {
 	u64 key;
-	u64 pos;
+	u64 until;
 };
 
 /* Touched by its CPU only, with preemption off. */
 struct gw_seen_table {
+	struct gw_seen pairs[GW_SEEN_PAIRS];	/* process and cgroup, both defined */
 	struct gw_seen tasks[GW_SEEN_TASKS];
 	struct gw_seen cgroups[GW_SEEN_CGROUPS];
 };

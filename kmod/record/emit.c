@@ -20,28 +20,28 @@
 /* memcpy() of a few hundred bytes by words: no call, no slow string start. */
 static __always_inline void gw_copy_words(void *to, const void *from, u32 bytes)
 {
+	const u64 *f = from, *end = from + bytes;
 	u64 *t = to;
-	const u64 *f = from;
 
-	for (; bytes >= 32; bytes -= 32, t += 4, f += 4) {
-		u64 a = READ_ONCE(f[0]), b = READ_ONCE(f[1]);
-		u64 c = READ_ONCE(f[2]), d = READ_ONCE(f[3]);
-
-		t[0] = a;
-		t[1] = b;
-		t[2] = c;
-		t[3] = d;
+	for (; end - f >= 8; t += 8, f += 8) {
+		t[0] = READ_ONCE(f[0]);
+		t[1] = READ_ONCE(f[1]);
+		t[2] = READ_ONCE(f[2]);
+		t[3] = READ_ONCE(f[3]);
+		t[4] = READ_ONCE(f[4]);
+		t[5] = READ_ONCE(f[5]);
+		t[6] = READ_ONCE(f[6]);
+		t[7] = READ_ONCE(f[7]);
 	}
-	for (; bytes; bytes -= 8)
-		*t++ = READ_ONCE(*f++);
+	for (; f < end; t++, f++)
+		*t = READ_ONCE(*f);
 }
 
-static noinline bool gw_filter_narrow(const struct gw_filter *filter,
-				      const struct gw_subject *subject)
+static noinline bool gw_filter_narrow(const struct gw_filter *filter, struct cgroup *cgroup)
 {
 	unsigned int i;
 
-	if (filter->cgroup && !cgroup_is_descendant(subject->cgroup, filter->cgroup))
+	if (filter->cgroup && !cgroup_is_descendant(cgroup, filter->cgroup))
 		return false;
 	if (!filter->nr_pids)
 		return true;
@@ -51,17 +51,16 @@ static noinline bool gw_filter_narrow(const struct gw_filter *filter,
 	return false;
 }
 
-static __always_inline bool gw_filter_passes(const struct gw_filter *filter,
-					     const struct gw_source *source,
-					     const struct gw_subject *subject)
+static __always_inline bool gw_filter_passes(const struct gw_filter *filter, u16 type,
+					     const struct gw_file_id *file, struct cgroup *cgroup)
 {
-	if (!(filter->class_mask & GPUWATCH_CLASS(source->type)))
+	if (!(filter->class_mask & GPUWATCH_CLASS(type)))
 		return false;
-	if (!source->file)
+	if (!file)
 		return true;
-	if (!(filter->node_mask & (1U << source->file->kind)))
+	if (!(filter->node_mask & (1U << file->kind)))
 		return false;
-	return likely(!filter->narrow) || gw_filter_narrow(filter, subject);
+	return likely(!filter->narrow) || gw_filter_narrow(filter, cgroup);
 }
 
 static __always_inline bool gw_emit_one(struct gw_ring *ring, const struct gw_source *source,
@@ -76,7 +75,7 @@ static __always_inline bool gw_emit_one(struct gw_ring *ring, const struct gw_so
 	if (unlikely(!rec))
 		return false;
 	gw_emit_head(rec, subject, source->type, len, seq);
-	if (likely(source->file)) {
+	if (source->file) {
 		rec->file_id = source->file->file_id;
 		rec->rdev = source->file->rdev;
 		*(u32 *)&rec->node_kind = source->file->kind;
@@ -93,12 +92,11 @@ static __always_inline bool gw_emit_one(struct gw_ring *ring, const struct gw_so
 enum gw_pass { GW_PASS_DONE, GW_PASS_WAKE, GW_PASS_DEFINE };
 
 /*
- * One pass over the consumers behind *after, preemption off. GW_PASS_DEFINE:
- * the next one needs definitions, and there are none.
+ * One pass over the consumers behind number *after, preemption off.
+ * GW_PASS_DEFINE: the next one needs definitions, and there are none.
  */
-static __always_inline enum gw_pass gw_emit_pass(struct gw_source *source,
-						 struct gw_subject *subject,
-						 struct gw_definitions *defs, u64 *after)
+static enum gw_pass gw_emit_pass(const struct gw_source *source, struct gw_subject *subject,
+				 struct gw_definitions *defs, u64 *after)
 {
 	struct gw_consumer *consumer;
 	bool wake = false;
@@ -108,23 +106,26 @@ static __always_inline enum gw_pass gw_emit_pass(struct gw_source *source,
 	if (source->duration_ns)
 		*source->duration_ns = gw_clock_since(source->begin, subject->now_ns);
 	list_for_each_entry_rcu(consumer, &gw_consumers, node, !preemptible()) {
-		if (unlikely(consumer->number <= *after))
+		struct gw_ring *ring = &consumer->set->rings[subject->cpu];
+
+		if (consumer->number <= *after)
 			continue;
-		if (!gw_filter_passes(rcu_dereference_sched(consumer->filter), source, subject))
+		if (!gw_filter_passes(rcu_dereference_sched(consumer->filter), source->type,
+				      source->file, subject->cgroup))
 			continue;
-		if (unlikely(defs)) {
+		if (defs) {
 			if (defs->buf)
 				wake |= gw_define_emit(consumer, defs, subject);
-		} else if (unlikely(gw_define_needed(consumer, subject))) {
+		} else if (gw_define_needed(consumer, ring, subject->pair_key)) {
 			return GW_PASS_DEFINE;
 		}
-		wake |= gw_emit_one(&consumer->set->rings[subject->cpu], source, subject);
+		wake |= gw_emit_one(ring, source, subject);
 		*after = consumer->number;
 	}
 	return wake ? GW_PASS_WAKE : GW_PASS_DONE;
 }
 
-static void gw_emit_wake(void)
+static noinline void gw_emit_wake(void)
 {
 	struct gw_consumer *consumer;
 
@@ -139,13 +140,13 @@ static __always_inline void gw_subject_fill(struct gw_subject *subject, u16 flag
 	subject->flags = flags;
 	subject->cgroup = gw_identity_cgroup(&subject->flags);
 	subject->cgroup_id = cgroup_id(subject->cgroup);
-	subject->task_key = gw_identity_task_key();
+	subject->pair_key = gw_identity_task_key() ^ subject->cgroup_id * 0xc2b2ae3d27d4eb4fULL;
 	if (unlikely(current->flags & PF_KTHREAD))
 		subject->flags |= GPUWATCH_F_KTHREAD;
 }
 
 /* Goes on behind consumer number @after, with definitions at hand. */
-static noinline void gw_emit_defined(struct gw_source *source, u64 after)
+static noinline void gw_emit_defined(const struct gw_source *source, u64 after)
 {
 	struct gw_definitions defs = {};
 	struct gw_subject subject;
@@ -171,8 +172,71 @@ void gw_emit(struct gw_source *source)
 	gw_subject_fill(&subject, source->flags);
 	pass = gw_emit_pass(source, &subject, NULL, &after);
 	preempt_enable();
-	if (unlikely(pass == GW_PASS_DEFINE))
+	if (pass == GW_PASS_DEFINE)
 		gw_emit_defined(source, after);
-	else if (unlikely(pass == GW_PASS_WAKE))
+	else if (pass == GW_PASS_WAKE)
+		gw_emit_wake();
+}
+
+static noinline void gw_emit_plain_defined(struct gw_call *call, u32 bytes, u64 after)
+{
+	const struct gw_source source = {
+		.type = GPUWATCH_REC_IOCTL,
+		.flags = call->flags,
+		.file = &call->file,
+		.fixed = &call->fixed,
+		.fixed_bytes = bytes,
+		.duration_ns = &call->fixed.duration_ns,
+		.begin = call->begin,
+	};
+
+	gw_emit_defined(&source, after);
+}
+
+/*
+ * Out of line, away from the loop over consumers: the compiler would keep too
+ * much of both in registers and spill the rest.
+ */
+static noinline bool gw_write_plain(struct gw_ring *ring, struct gw_call *call, u32 bytes)
+{
+	const struct gw_source source = {
+		.type = GPUWATCH_REC_IOCTL,
+		.file = &call->file,
+		.fixed = &call->fixed,
+		.fixed_bytes = bytes,
+	};
+
+	return gw_emit_one(ring, &source, &call->subject);
+}
+
+/* What gw_emit() does, written out: nothing but @call lies in memory. */
+void gw_emit_plain(struct gw_call *call, u32 bytes)
+{
+	struct gw_subject *subject = &call->subject;
+	struct gw_consumer *consumer;
+	bool wake = false;
+	u64 after = 0;
+
+	preempt_disable();
+	gw_subject_fill(subject, call->flags);
+	subject->cpu = smp_processor_id();
+	subject->now_ns = ktime_get_ns();
+	call->fixed.duration_ns = gw_clock_since(call->begin, subject->now_ns);
+	list_for_each_entry_rcu(consumer, &gw_consumers, node, !preemptible()) {
+		struct gw_ring *ring = &consumer->set->rings[subject->cpu];
+
+		if (!gw_filter_passes(rcu_dereference_sched(consumer->filter),
+				      GPUWATCH_REC_IOCTL, &call->file, subject->cgroup))
+			continue;
+		if (gw_define_needed(consumer, ring, subject->pair_key)) {
+			preempt_enable();
+			gw_emit_plain_defined(call, bytes, after);
+			return;
+		}
+		wake |= gw_write_plain(ring, call, bytes);
+		after = consumer->number;
+	}
+	preempt_enable();
+	if (unlikely(wake))
 		gw_emit_wake();
 }

@@ -6,32 +6,24 @@
 #ifndef GW_EMIT_H
 #define GW_EMIT_H
 
+#include <linux/log2.h>
 #include <linux/sched.h>
 #include <linux/types.h>
 #include <linux/gpuwatch.h>
 
+#include "record/consumer.h"
 #include "record/record.h"
-
-struct cgroup;
-struct gw_consumer;
+#include "ring/ring.h"
 
 void gw_emit(struct gw_source *source);
+/* The same for the most frequent record: @bytes from call->fixed on. */
+void gw_emit_plain(struct gw_call *call, u32 bytes);
 
 /* Definitions made ready with preemption on. */
 struct gw_definitions {
 	void *buf;			/* of the stage pool */
 	struct gpuwatch_rec *task;
 	struct gpuwatch_rec *cgroup;
-};
-
-/* What all consumers' records of one call share. */
-struct gw_subject {
-	u64 now_ns;
-	u64 task_key;
-	u64 cgroup_id;
-	struct cgroup *cgroup;
-	unsigned int cpu;
-	u16 flags;
 };
 
 /* Header of a record; the fields of a file are left to the caller. */
@@ -57,8 +49,21 @@ static __always_inline void gw_emit_head(struct gpuwatch_rec *rec,
 	((u64 *)rec->comm)[1] = READ_ONCE(comm[1]);
 }
 
+static __always_inline struct gw_seen *gw_seen_pair(struct gw_seen_table *table, u64 key)
+{
+	return &table->pairs[key >> (64 - ilog2(GW_SEEN_PAIRS))];
+}
+
+/* Is the caller, in its cgroup, not known to be defined in this CPU's ring? */
+static __always_inline bool gw_define_needed(struct gw_consumer *consumer,
+					     const struct gw_ring *ring, u64 pair_key)
+{
+	const struct gw_seen *pair = gw_seen_pair(this_cpu_ptr(consumer->seen), pair_key);
+
+	return unlikely(pair->key != pair_key || ring->prod->head >= pair->until);
+}
+
 /* define.c. Preemption off but for prepare and finish. */
-bool gw_define_needed(struct gw_consumer *consumer, const struct gw_subject *subject);
 void gw_define_prepare(struct gw_definitions *defs, const struct gw_subject *subject);
 void gw_define_finish(struct gw_definitions *defs);
 /* True when a reader ought to be woken. */

@@ -12,12 +12,12 @@
 #include <linux/gpuwatch.h>
 
 /* Name of the calling program image: another after exec, the same in threads. */
-static inline u64 gw_identity_task_key(void)
+static __always_inline u64 gw_identity_task_key(void)
 {
 	const struct task_struct *leader = current->group_leader;
 
-	return (leader->start_boottime * 0x9e3779b97f4a7c15ULL +
-		((u64)(u32)current->self_exec_id << 32) + current->tgid) | 1;
+	return leader->start_boottime * 0x9e3779b97f4a7c15ULL +
+	       ((u64)(u32)current->self_exec_id << 32) + current->tgid;
 }
 
 /*
@@ -25,7 +25,7 @@ static inline u64 gw_identity_task_key(void)
  * mount only v1, the one in the v1 memory hierarchy. The result lives as long
  * as preemption is off or rcu_read_lock() is held.
  */
-static inline struct cgroup *gw_identity_cgroup(u16 *flags)
+static __always_inline struct cgroup *gw_identity_cgroup(u16 *flags)
 {
 	struct css_set *set = rcu_dereference_check(current->cgroups, !preemptible());
 	struct cgroup *cgroup = set->dfl_cgrp;

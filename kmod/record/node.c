@@ -16,29 +16,34 @@
 
 u8 gw_majors[GW_MAJORS] __read_mostly;
 
-/* Longer names first: the first prefix that fits decides. */
+/* Numbered names ("nvidia-nvswitch0") end in digits. */
 static const struct {
-	const char *prefix;
+	const char *name;
 	u8 family;
 } gw_major_names[] = {
-	{ "nvidia-caps-imex-channels", GW_FAMILY_OF(GPUWATCH_NODE_IMEX) },
-	{ "nvidia-caps", GW_FAMILY_OF(GPUWATCH_NODE_CAPS) },
+	{ "nvidia", GW_FAMILY_FRONTEND },
+	{ "nvidiactl", GW_FAMILY_FRONTEND },
 	{ "nvidia-frontend", GW_FAMILY_FRONTEND },
 	{ "nvidia-modeset", GW_FAMILY_FRONTEND },
+	{ "nvidia-uvm", GW_FAMILY_UVM },
+	{ "nvidia-caps", GW_FAMILY_OF(GPUWATCH_NODE_CAPS) },
+	{ "nvidia-caps-imex-channels", GW_FAMILY_OF(GPUWATCH_NODE_IMEX) },
 	{ "nvidia-nvswitch", GW_FAMILY_OF(GPUWATCH_NODE_NVSWITCH) },
 	{ "nvidia-nvlink", GW_FAMILY_OF(GPUWATCH_NODE_NVLINK) },
-	{ "nvidia-uvm", GW_FAMILY_UVM },
-	{ "nvidia", GW_FAMILY_FRONTEND },
 };
 
 static u8 gw_family_of_name(const char *name)
 {
+	size_t len = strlen(name);
 	unsigned int i;
 
+	while (len > 0 && isdigit(name[len - 1]))
+		len--;
 	for (i = 0; i < ARRAY_SIZE(gw_major_names); i++)
-		if (!strncmp(name, gw_major_names[i].prefix, strlen(gw_major_names[i].prefix)))
+		if (len == strlen(gw_major_names[i].name) &&
+		    !strncmp(name, gw_major_names[i].name, len))
 			return gw_major_names[i].family;
-	return GW_FAMILY_NONE;
+	return strncmp(name, "nvidia", 6) ? GW_FAMILY_NONE : GW_FAMILY_OF(GPUWATCH_NODE_OTHER);
 }
 
 /* "195 nvidia\n": lines of the part "Character devices:" of /proc/devices. */

@@ -13,8 +13,10 @@
 #include <linux/vmalloc.h>
 
 #include "record/plan.h"
+#include "record/stage.h"
 
 #define GW_PLAN_STEPS_MAX	(GPUWATCH_PLAN_ENTRIES * 2)
+#define GW_PLAN_DEFAULT_BYTES	256	/* until user space says otherwise */
 
 static DEFINE_MUTEX(gw_plan_lock);
 struct gw_plan __rcu *gw_plan;
@@ -101,9 +103,19 @@ static void gw_plan_free(struct gw_plan *plan)
 	kvfree(plan);
 }
 
+/* Both snapshots are whole words and fit the stack: see gw_record_ioctl_enter(). */
+static void gw_plan_mark_plain(struct gw_plan_step *step)
+{
+	if (!(step->flags & (GW_STEP_NESTED | GPUWATCH_PLAN_XFER)) && step->in_bytes &&
+	    step->in_bytes % 8 == 0 && step->out_bytes % 8 == 0 &&
+	    step->in_bytes <= GW_STAGE_INLINE && step->out_bytes <= GW_STAGE_INLINE)
+		step->flags |= GW_STEP_PLAIN;
+}
+
 /* Takes @sizes over, also on failure. */
 static struct gw_plan *gw_plan_build(const struct gpuwatch_plan_entry *entries, u32 nr,
-				     struct gpuwatch_plan_size *sizes, u32 nr_sizes)
+				     struct gpuwatch_plan_size *sizes, u32 nr_sizes,
+				     u32 default_bytes)
 {
 	struct gw_plan *plan;
 	u32 nr_steps = 1, i;
@@ -125,6 +137,10 @@ static struct gw_plan *gw_plan_build(const struct gpuwatch_plan_entry *entries, 
 		goto err_free_sizes;
 	plan->sizes = sizes;
 	plan->nr_sizes = nr_sizes;
+	plan->steps[0].in_bytes = default_bytes;
+	plan->steps[0].out_bytes = default_bytes;
+	plan->steps[0].flags = GW_STEP_DEFAULT;
+	gw_plan_mark_plain(&plan->steps[0]);
 
 	/* From the last entry on, so that each chain ends up in order. */
 	for (i = nr; i-- > 0;) {
@@ -144,6 +160,7 @@ static struct gw_plan *gw_plan_build(const struct gpuwatch_plan_entry *entries, 
 				step->flags |= GW_STEP_NESTED;
 			step->in_bytes = entry->in_bytes;
 			step->out_bytes = entry->out_bytes;
+			gw_plan_mark_plain(step);
 			memcpy(step->nested, entry->nested, sizeof(step->nested));
 			step->next = *first;
 			*first = nr_steps;
@@ -172,11 +189,11 @@ static u32 gw_plan_publish(struct gw_plan *plan)
 
 int gw_plan_init(void)
 {
-	struct gw_plan *plan = gw_plan_build(gw_plan_builtin, ARRAY_SIZE(gw_plan_builtin), NULL, 0);
+	struct gw_plan *plan = gw_plan_build(gw_plan_builtin, ARRAY_SIZE(gw_plan_builtin), NULL, 0,
+					     GW_PLAN_DEFAULT_BYTES);
 
 	if (IS_ERR(plan))
 		return PTR_ERR(plan);
-	plan->default_bytes = 256;
 	gw_plan_publish(plan);
 	return 0;
 }
@@ -218,12 +235,12 @@ int gw_plan_set(struct gpuwatch_plan *from)
 			goto out_free_entries;
 		}
 	}
-	plan = gw_plan_build(entries, from->nr_entries, sizes, from->nr_sizes);
+	plan = gw_plan_build(entries, from->nr_entries, sizes, from->nr_sizes,
+			     from->default_bytes);
 	if (IS_ERR(plan)) {
 		err = PTR_ERR(plan);
 		goto out_free_entries;
 	}
-	plan->default_bytes = from->default_bytes;
 	from->generation = gw_plan_publish(plan);
 out_free_entries:
 	kvfree(entries);

@@ -10,38 +10,42 @@
 #include <linux/types.h>
 #include <linux/gpuwatch.h>
 
-#define GW_STEP_NESTED BIT(31)	/* in gw_plan_step.flags: nested[] is used */
+/* In gw_plan_step.flags, beside GPUWATCH_PLAN_*. */
+#define GW_STEP_NESTED	BIT(31)	/* nested[] is used */
+#define GW_STEP_DEFAULT	BIT(30)	/* step 0: needs a request word that encodes a size */
+#define GW_STEP_PLAIN	BIT(29)	/* few bytes, in whole words, nothing behind them */
 
 struct gw_plan_step {
 	u32 cmd;
 	u32 cmd_mask;
-	u32 flags;
+	u32 flags;		/* GPUWATCH_PLAN_*, GW_STEP_NESTED; 0: a plain argument */
 	u16 in_bytes;
 	u16 out_bytes;
 	u16 next;		/* step to try next, 0: none */
 	struct gpuwatch_plan_nested nested[2];
-};
+} __aligned(64);
 
 struct gw_plan {
 	u32 generation;
-	u32 default_bytes;
 	u32 nr_sizes;
 	u16 first[GPUWATCH_NODE_MAX][256];	/* by low byte of the command */
 	struct gpuwatch_plan_size *sizes;
-	struct gw_plan_step steps[];		/* from 1 */
+	/* From 1; step 0 is what holds for commands without a step. */
+	struct gw_plan_step steps[];
 };
 
 extern struct gw_plan __rcu *gw_plan;
 
-/* Under rcu_read_lock(), like the result. */
-static inline const struct gw_plan_step *gw_plan_find(const struct gw_plan *plan, u8 kind,
-						      u32 cmd)
+/* Under RCU, like the result. */
+static __always_inline const struct gw_plan_step *gw_plan_find(const struct gw_plan *plan,
+							       u8 kind, u32 cmd)
 {
-	u16 i = plan->first[kind][cmd & 0xff];
+	const struct gw_plan_step *step = &plan->steps[plan->first[kind][cmd & 0xff]];
 
-	while (i && (cmd ^ plan->steps[i].cmd) & plan->steps[i].cmd_mask)
-		i = plan->steps[i].next;
-	return i ? &plan->steps[i] : NULL;
+	/* Step 0 has mask 0: it fits all. */
+	while (unlikely((cmd ^ step->cmd) & step->cmd_mask))
+		step = &plan->steps[step->next];
+	return step;
 }
 
 /* Bytes for @key in the plan in force, or 0 when it is not listed. */

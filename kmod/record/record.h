@@ -19,6 +19,8 @@
 #include "record/node.h"
 #include "record/stage.h"
 
+struct cgroup;
+
 /* A file of an NVIDIA node, as the record's header wants it. */
 struct gw_file_id {
 	u64 file_id;
@@ -39,6 +41,16 @@ struct gw_source {
 	u64 begin;			/* gw_clock_mark() */
 };
 
+/* What all consumers' records of one call share. */
+struct gw_subject {
+	u64 now_ns;
+	u64 pair_key;			/* process and cgroup */
+	u64 cgroup_id;
+	struct cgroup *cgroup;
+	unsigned int cpu;
+	u16 flags;
+};
+
 struct gw_nested {
 	u64 ptr;
 	u32 want;
@@ -52,24 +64,28 @@ struct gw_argument {
 	u32 want;
 	u32 in;
 	u32 out;
-	bool xfer;
-	bool has_nested;
+	u32 flags;		/* of the plan's step */
+	u32 in_used;		/* plain: bytes of the first capture, head included */
 	struct gpuwatch_plan_nested nested[2];
 };
 
 /*
  * State of one ioctl between entry and exit, on the caller's stack and filled
- * as far as the call needs it. All of the traced path's variables whose address
- * is taken are in here: the compiler guards and clears others.
+ * as far as the call needs it. What the traced path takes the address of is in
+ * here, since the compiler guards and clears other variables.
  */
 struct gw_call {
 	bool wanted;		/* false: nobody wants it, exit does nothing */
+	bool plain;		/* two snapshots of arg.in and arg.out bytes, no more */
+	u16 flags;		/* GPUWATCH_F_* */
+	u64 begin;		/* gw_clock_mark() */
 	struct gw_file_id file;
-	struct gw_source source;
+	struct gw_subject subject;
 	struct gw_argument arg;
 	struct gpuwatch_rec_ioctl fixed;
+	u8 small[GW_STAGE_SMALL] __aligned(8);	/* captures, right behind fixed */
+	struct gw_stage stage;			/* not when plain */
 	struct gw_nested nested[2];
-	struct gw_stage stage;
 };
 
 /*

@@ -23,7 +23,6 @@ struct gw_stage {
 	u16 nr;
 	bool pooled;
 	bool nofault;		/* user memory must not be faulted in */
-	u8 small[GW_STAGE_SMALL] __aligned(8);
 };
 
 int gw_stage_init(void);
@@ -37,35 +36,22 @@ void gw_stage_pool_put(void *buf);
 /* Takes a pool buffer when there is one. */
 void gw_stage_enlarge(struct gw_stage *stage);
 
-/* Makes @stage ready for @want bytes of captures, heads included. */
-static __always_inline void gw_stage_begin(struct gw_stage *stage, u32 want)
+/* Makes @stage ready, in memory of the caller's own. */
+static inline void gw_stage_begin(struct gw_stage *stage, void *buf, u32 bytes, bool nofault)
 {
-	stage->buf = stage->small;
-	stage->room = sizeof(stage->small);
-	stage->used = 0;
-	stage->nr = 0;
-	stage->pooled = false;
-	stage->nofault = false;
-	if (unlikely(want > sizeof(stage->small)))
-		gw_stage_enlarge(stage);
+	*stage = (struct gw_stage) { .buf = buf, .room = bytes, .nofault = nofault };
 }
 
-/* The same in memory of the caller's own, for a context that may not sleep. */
-static inline void gw_stage_begin_in(struct gw_stage *stage, void *buf, u32 bytes)
+static inline void gw_stage_end(struct gw_stage *stage)
 {
-	gw_stage_begin(stage, 0);
-	stage->buf = buf;
-	stage->room = bytes;
-	stage->nofault = true;
-}
-
-static __always_inline void gw_stage_end(struct gw_stage *stage)
-{
-	if (unlikely(stage->pooled))
+	if (stage->pooled)
 		gw_stage_pool_put(stage->buf);
 }
 
-/* By words: copy_from_user() of so few bytes spends most of its time on the way. */
+/*
+ * @len is a multiple of 8. copy_from_user() of so few bytes would spend most of
+ * its time on the way there.
+ */
 static __always_inline bool gw_stage_copy_words(u8 *to, const u8 __user *from, u32 len)
 {
 	if (!user_access_begin(from, len))
@@ -76,10 +62,8 @@ static __always_inline bool gw_stage_copy_words(u8 *to, const u8 __user *from, u
 		unsafe_get_user(((u64 *)to)[2], (const u64 __user *)from + 2, fault);
 		unsafe_get_user(((u64 *)to)[3], (const u64 __user *)from + 3, fault);
 	}
-	for (; len >= 8; len -= 8, to += 8, from += 8)
+	for (; len; len -= 8, to += 8, from += 8)
 		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
-	for (; len; len--)
-		unsafe_get_user(*to++, from++, fault);
 	user_access_end();
 	return true;
 fault:
@@ -90,13 +74,21 @@ fault:
 /* Every way but the straight one of gw_stage_copy(). */
 const u8 *gw_stage_copy_slow(struct gw_stage *stage, struct gpuwatch_capture *head, u64 ptr);
 
+static __always_inline void gw_capture_head(struct gpuwatch_capture *head,
+					    enum gpuwatch_capture_what what, u32 want, u32 len)
+{
+	/* Two stores: what, flags, want; len, pad. */
+	((u64 *)head)[0] = (u64)want << 32 | what |
+			   (len < want ? GPUWATCH_CAPF_CAPPED << 16 : 0);
+	((u64 *)head)[1] = len;
+}
+
 /*
  * Adds a capture of @len bytes at user address @ptr. Returns the bytes staged,
  * or NULL when they could not be read; the capture then says why.
  */
-static __always_inline const u8 *gw_stage_copy(struct gw_stage *stage,
-					       enum gpuwatch_capture_what what, u64 ptr,
-					       u32 want, u32 len)
+static inline const u8 *gw_stage_copy(struct gw_stage *stage, enum gpuwatch_capture_what what,
+				      u64 ptr, u32 want, u32 len)
 {
 	struct gpuwatch_capture *head = (void *)(stage->buf + stage->used);
 	u8 *bytes = (u8 *)(head + 1);
@@ -105,12 +97,7 @@ static __always_inline const u8 *gw_stage_copy(struct gw_stage *stage,
 	/* Only without a pool buffer; gw_stage_pool_get() has counted it. */
 	if (unlikely(stage->room - stage->used < sizeof(*head)))
 		return NULL;
-	*head = (struct gpuwatch_capture) {
-		.what = what,
-		.flags = len < want ? GPUWATCH_CAPF_CAPPED : 0,
-		.want = want,
-		.len = len,
-	};
+	gw_capture_head(head, what, want, len);
 	stage->used += sizeof(*head);
 	stage->nr++;
 	if (unlikely(stage->nofault || padded != len || len > GW_STAGE_INLINE ||
