@@ -260,9 +260,12 @@ TEST_F_TIMEOUT(badinput, results_stay, 60)
 				TH_LOG("%s: len %u flags %u", cases[at].name, nested->len, nested->flags);
 		at++;
 	}
-	/* Bytes the driver saw are the bytes recorded, wherever both could read. */
+	/*
+	 * Bytes the driver saw are the bytes recorded, wherever both could read. But
+	 * nested_is_argument is written twice by the driver: the last wins.
+	 */
 	if (!variant->kretprobe)
-		EXPECT_EQ(NR, gw_verify_log(&self->s, log, nr, &unchecked, &v))
+		EXPECT_EQ(NR - 1, gw_verify_log(&self->s, log, nr, &unchecked, &v))
 			TH_LOG("%s", v.first);
 	free(log);
 	close(fd);

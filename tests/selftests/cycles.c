@@ -30,7 +30,7 @@ FIXTURE_VARIANT(cycles) {
 	unsigned int attach, load;
 };
 
-FIXTURE_VARIANT_ADD(cycles, redirect) { false, 10, 5 };
+FIXTURE_VARIANT_ADD(cycles, redirect) { false, 200, 50 };
 FIXTURE_VARIANT_ADD(cycles, kretprobe) { true, 20, 10 };
 
 FIXTURE_SETUP(cycles)
