@@ -403,7 +403,6 @@ int main(int argc, char **argv)
 	measure_kretprobe();
 	unload("gpuwatch");
 	peer_fprobe(&nop_call, bare_nop);
-	peer_bpf_trampoline(&nop_call, bare_nop);
-	peer_bpf_kprobe(&nop_call, bare_nop);
+	peer_bpf(&nop_call, bare_nop);
 	return 0;
 }

@@ -11,7 +11,6 @@
 /* `call` costs `bare` instructions when nobody watches. What a kernel can't do
  * is reported as skipped, with the reason. */
 void peer_fprobe(struct bench_call *call, double bare);
-void peer_bpf_trampoline(struct bench_call *call, double bare);
-void peer_bpf_kprobe(struct bench_call *call, double bare);
+void peer_bpf(struct bench_call *call, double bare);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * BPF programs that record the same things as gpuwatch.ko into a BPF ring
- * buffer: by fentry and fexit with task storage, and by kprobe and kretprobe
- * with a hash map, which also runs where modules have no BTF. For benches only.
+ * buffer: by fentry and fexit with task storage or a hash map, and by kprobe and
+ * kretprobe, which also run where modules have no BTF. For benches only.
  */
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
@@ -135,6 +135,31 @@ int BPF_PROG(trampoline_leave, struct file *file, unsigned int cmd, unsigned lon
 
 	if (entry)
 		emit(entry, ret, task->group_leader->start_boottime, file->f_inode->i_rdev);
+	return 0;
+}
+
+SEC("fentry/nvidia_unlocked_ioctl")
+int BPF_PROG(hashed_enter, struct file *file, unsigned int cmd, unsigned long arg)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct peer_entry entry;
+
+	fill_entry(&entry, file, cmd, arg);
+	bpf_map_update_elem(&by_id, &id, &entry, BPF_ANY);
+	return 0;
+}
+
+SEC("fexit/nvidia_unlocked_ioctl")
+int BPF_PROG(hashed_leave, struct file *file, unsigned int cmd, unsigned long arg, long ret)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 id = bpf_get_current_pid_tgid();
+	struct peer_entry *entry = bpf_map_lookup_elem(&by_id, &id);
+
+	if (!entry)
+		return 0;
+	emit(entry, ret, task->group_leader->start_boottime, file->f_inode->i_rdev);
+	bpf_map_delete_elem(&by_id, &id);
 	return 0;
 }
 
