@@ -8,9 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
+#include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
@@ -320,7 +321,8 @@ TEST_F_TIMEOUT(identity, thousand_cgroups, 240)
 	struct gw_set index = {}, seen = {};
 	struct lab_busy busy;
 	struct gw_verdict v;
-	char path[128], procs[160];
+	struct clone_args clone = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD };
+	char path[128];
 	struct stat st;
 	unsigned int i;
 	int status;
@@ -332,14 +334,16 @@ TEST_F_TIMEOUT(identity, thousand_cgroups, 240)
 	lab_busy_start(&busy, nodes, 2);
 	for (i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "/sys/fs/cgroup/gw-many/job-%u.scope", i);
-		snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
 		ASSERT_EQ(0, mkdir(path, 0755));
 		ASSERT_EQ(0, stat(path, &st));
 		ids[i] = st.st_ino;
 		*gw_set_value(&index, st.st_ino) = i + 1;
-		pid = fork();
+		/* Born there: moving a process costs a grace period each. */
+		clone.cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		pid = syscall(SYS_clone3, &clone, sizeof(clone));
 		if (pid == 0)
-			_exit(lab_write(procs, "0") || one_call() ? 1 : 0);
+			_exit(one_call() ? 1 : 0);
+		close(clone.cgroup);
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
 		ASSERT_EQ(0, status);
 		/* Empty only when the dead is off the list; that is soon. */

@@ -126,6 +126,62 @@ TEST_F(plan_live, in_and_out_bytes)
 	EXPECT_EQ(0, ((const struct gpuwatch_rec_ioctl *)gw_payload(rec))->nr_captures);
 }
 
+/* Of a large argument whose results lie at its end. */
+TEST_F(plan_live, out_offset)
+{
+	const struct gpuwatch_plan_entry e[] = {
+		{ .cmd = GWSIM_TRANSFORM(1000), .cmd_mask = ~0U, .node_mask = CTL, .in_bytes = 16,
+		  .out_bytes = 24, .out_offset = 968 },
+		{ .cmd = GWSIM_TRANSFORM(992), .cmd_mask = ~0U, .node_mask = CTL, .in_bytes = 16,
+		  .out_bytes = 64, .out_offset = 980 },
+		{ .cmd = GWSIM_TRANSFORM(64), .cmd_mask = ~0U, .node_mask = CTL, .in_bytes = 16,
+		  .out_bytes = 64, .out_offset = 64 },
+		{ .cmd = 0x21, .cmd_mask = 0xff, .node_mask = CTL, .in_bytes = 8, .out_bytes = 16, .out_offset = 100 },
+	};
+	const struct gpuwatch_capture *out;
+	const struct gpuwatch_rec *rec;
+	static uint8_t arg[1000];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(arg); i++)
+		arg[i] = i * 3;
+	ASSERT_EQ(0, set_plan(self->r.fd, e, 4, NULL, 0, 0));
+	gw_reader_finish(&self->r, &self->s);
+	ASSERT_EQ(0, lab_transform(self->node, arg, 1000));
+	rec = only_ioctl(&self->r, &self->s);
+	ASSERT_NE(NULL, rec);
+	EXPECT_LEN(rec, ARG_IN, 16);
+	EXPECT_LEN(rec, ARG_OUT, 24);
+	out = gw_capture(rec, GPUWATCH_CAP_ARG_OUT);
+	EXPECT_EQ(968, out->offset);
+	EXPECT_EQ(1000, out->want);
+	EXPECT_EQ(0, memcmp(arg + 968, out + 1, 24));
+	/* Up to the end of the argument, not beyond. */
+	ASSERT_EQ(0, lab_transform(self->node, arg, 992));
+	rec = only_ioctl(&self->r, &self->s);
+	ASSERT_NE(NULL, rec);
+	EXPECT_LEN(rec, ARG_OUT, 12);
+	EXPECT_EQ(0, memcmp(arg + 980, gw_capture(rec, GPUWATCH_CAP_ARG_OUT) + 1, 12));
+	/* Wholly beyond it: nothing. */
+	ASSERT_EQ(0, lab_transform(self->node, arg, 64));
+	rec = only_ioctl(&self->r, &self->s);
+	ASSERT_NE(NULL, rec);
+	EXPECT_GE(0, length_of(rec, GPUWATCH_CAP_ARG_OUT));
+	EXPECT_LEN(rec, ARG_IN, 16);
+	/* A word without size: the entry says where. */
+	ioctl(self->node, 0x21, arg);
+	rec = only_ioctl(&self->r, &self->s);
+	ASSERT_NE(NULL, rec);
+	EXPECT_LEN(rec, ARG_OUT, 16);
+	EXPECT_EQ(0, memcmp(arg + 100, gw_capture(rec, GPUWATCH_CAP_ARG_OUT) + 1, 16));
+	/* Beyond the end of memory there is nothing to read. */
+	ioctl(self->node, GWSIM_TRANSFORM(1000), (void *)-512L);
+	rec = only_ioctl(&self->r, &self->s);
+	ASSERT_NE(NULL, rec);
+	out = gw_capture(rec, GPUWATCH_CAP_ARG_OUT);
+	EXPECT_TRUE(!out || out->flags & GPUWATCH_CAPF_FAULT);
+}
+
 /* Commands without a size, as UVM has them: the entry says how many bytes. */
 TEST_F(plan_live, word_without_size)
 {

@@ -116,7 +116,8 @@ static void check_ioctl_shape(const struct gpuwatch_rec *rec, struct gw_verdict 
 			return;
 		}
 		padded = (c->len + 7ULL) / 8 * 8;
-		if (padded > (size_t)(end - p) - sizeof(*c) || c->len > c->want || c->pad ||
+		if (padded > (size_t)(end - p) - sizeof(*c) || c->len > c->want ||
+		    (c->offset && (c->what != GPUWATCH_CAP_ARG_OUT || c->offset > c->want - c->len)) ||
 		    c->what < GPUWATCH_CAP_ARG_IN || c->what > GPUWATCH_CAP_NESTED1_OUT ||
 		    (c->flags & (GPUWATCH_CAPF_FAULT | GPUWATCH_CAPF_NO_ROOM) && c->len)) {
 			fault(v, &v->malformed, rec, "capture %u: what %u flags %u want %u len %u", i,
@@ -204,7 +205,7 @@ static void check_storm_bytes(const struct gpuwatch_rec *rec, const struct storm
 		return;
 	}
 	gwsim_transform(want, bytes);
-	if (memcmp(want, out + 1, out->len))
+	if (memcmp(want + out->offset, out + 1, out->len))
 		fault(v, &v->bad_bytes, rec, "storm call %llu: bytes after differ",
 		      (unsigned long long)arg->seq);
 }
