@@ -194,6 +194,20 @@ static unsigned long gw_chrdev_open(void)
 	return func;
 }
 
+/*
+ * With kernel.ftrace_enabled at 0 a kretprobe is set without an error and never
+ * fires: it rests on ftrace as well. So it has to fire once.
+ */
+static bool gw_discover_proven(const struct gw_target *target)
+{
+	u64 before, after, in_flight;
+
+	gw_target_flow(target, &before, &in_flight);
+	gw_chrdev_open();
+	gw_target_flow(target, &after, &in_flight);
+	return after != before;
+}
+
 int gw_discover_start(void)
 {
 	static unsigned long chrdev_open;
@@ -210,6 +224,8 @@ int gw_discover_start(void)
 	if (IS_ERR(target))
 		return PTR_ERR(target);
 	err = gw_target_hook(target);
+	if (!err && target->method == GPUWATCH_METHOD_KRETPROBE && !gw_discover_proven(target))
+		err = -EOPNOTSUPP;
 	if (err)
 		return err;
 	/* Known from before, when a detach is still waiting for calls in flight. */

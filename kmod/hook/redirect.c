@@ -110,11 +110,12 @@ static int gw_redirect_filter(struct gw_target *target, bool remove)
 	int err = -EINVAL;
 	unsigned int i;
 
+	/* Both: from v5.18 on ftrace takes the first address for the second. */
+	for (i = 0; i < ARRAY_SIZE(gw_site_offsets) && !remove; i++)
+		gw_site_set(gw_sites, target->func + gw_site_offsets[i], target->wrapper);
 	for (i = 0; i < ARRAY_SIZE(gw_site_offsets); i++) {
 		unsigned long site = target->func + gw_site_offsets[i];
 
-		if (!remove)
-			gw_site_set(gw_sites, site, target->wrapper);
 		err = ftrace_set_filter_ip(&gw_redirect_ops, site, remove, 0);
 		if (err != -EINVAL)
 			break;

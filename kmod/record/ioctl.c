@@ -64,12 +64,13 @@ static __always_inline bool gw_argument_find(struct gw_argument *to, u8 kind, u3
 	in = step->in_bytes;
 	out = step->out_bytes;
 	flags = step->flags;
+	to->out_offset = step->out_offset;
 	if (unlikely(flags & GW_STEP_NESTED))
 		memcpy(to->nested, step->nested, sizeof(to->nested));
 	preempt_enable();
 	to->flags = flags;
 	if (unlikely(!encoded))
-		want = flags & GW_STEP_DEFAULT ? 0 : max(in, out);
+		want = flags & GW_STEP_DEFAULT ? 0 : max(in, out + to->out_offset);
 	to->want = want;
 	if (likely(flags & GW_STEP_PLAIN && want >= max(in, out))) {
 		to->in = in;
@@ -77,7 +78,7 @@ static __always_inline bool gw_argument_find(struct gw_argument *to, u8 kind, u3
 		return true;
 	}
 	to->in = min(in, want);
-	to->out = min(out, want);
+	to->out = want > to->out_offset ? min(out, want - to->out_offset) : 0;
 	/* A command without entry and of a common size. */
 	return flags & GW_STEP_DEFAULT && to->in && to->in % 8 == 0 && to->in <= GW_STAGE_INLINE;
 }
@@ -189,9 +190,17 @@ static noinline void gw_record_slow(struct gw_call *call)
 {
 	const struct gw_argument *arg = &call->arg;
 	struct gw_source source GW_UNINIT;
+	struct gpuwatch_capture *out;
+	u32 used;
 
-	if (arg->out)
-		gw_stage_copy(&call->stage, GPUWATCH_CAP_ARG_OUT, arg->ptr, arg->want, arg->out);
+	if (arg->out) {
+		out = (void *)(call->stage.buf + call->stage.used);
+		used = call->stage.used;
+		gw_stage_copy(&call->stage, GPUWATCH_CAP_ARG_OUT, arg->ptr + arg->out_offset,
+			      arg->want, arg->out);
+		if (call->stage.used != used)
+			out->offset = arg->out_offset;
+	}
 	if (arg->flags & GW_STEP_NESTED)
 		gw_nested_exit(call);
 	call->fixed.nr_captures = call->stage.nr;

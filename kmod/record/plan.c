@@ -15,7 +15,6 @@
 #include "record/plan.h"
 #include "record/stage.h"
 
-#define GW_PLAN_STEPS_MAX	(GPUWATCH_PLAN_ENTRIES * 2)
 #define GW_PLAN_DEFAULT_BYTES	256	/* until user space says otherwise */
 
 static DEFINE_MUTEX(gw_plan_lock);
@@ -79,7 +78,7 @@ static int gw_plan_check(const struct gpuwatch_plan_entry *entry)
 	unsigned int i;
 	int err;
 
-	if ((entry->cmd_mask & 0xff) != 0xff || entry->pad ||
+	if ((entry->cmd_mask & 0xff) != 0xff || entry->out_offset > GPUWATCH_PLAN_CAP_MAX ||
 	    entry->flags & ~GPUWATCH_PLAN_XFER || !entry->node_mask ||
 	    entry->node_mask >> GPUWATCH_NODE_MAX)
 		return -EINVAL;
@@ -107,6 +106,7 @@ static void gw_plan_free(struct gw_plan *plan)
 static void gw_plan_mark_plain(struct gw_plan_step *step)
 {
 	if (!(step->flags & (GW_STEP_NESTED | GPUWATCH_PLAN_XFER)) && step->in_bytes &&
+	    !step->out_offset &&
 	    step->in_bytes % 8 == 0 && step->out_bytes % 8 == 0 &&
 	    step->in_bytes <= GW_STAGE_INLINE && step->out_bytes <= GW_STAGE_INLINE)
 		step->flags |= GW_STEP_PLAIN;
@@ -128,9 +128,6 @@ static struct gw_plan *gw_plan_build(const struct gpuwatch_plan_entry *entries, 
 			goto err_free_sizes;
 		nr_steps += hweight32(entries[i].node_mask);
 	}
-	err = -E2BIG;
-	if (nr_steps > GW_PLAN_STEPS_MAX)
-		goto err_free_sizes;
 	err = -ENOMEM;
 	plan = kvzalloc(struct_size(plan, steps, nr_steps), GFP_KERNEL);
 	if (!plan)
@@ -160,6 +157,7 @@ static struct gw_plan *gw_plan_build(const struct gpuwatch_plan_entry *entries, 
 				step->flags |= GW_STEP_NESTED;
 			step->in_bytes = entry->in_bytes;
 			step->out_bytes = entry->out_bytes;
+			step->out_offset = entry->out_offset;
 			gw_plan_mark_plain(step);
 			memcpy(step->nested, entry->nested, sizeof(step->nested));
 			step->next = *first;

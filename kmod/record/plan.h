@@ -22,6 +22,7 @@ struct gw_plan_step {
 	u16 in_bytes;
 	u16 out_bytes;
 	u16 next;		/* step to try next, 0: none */
+	u16 out_offset;
 	struct gpuwatch_plan_nested nested[2];
 } __aligned(64);
 

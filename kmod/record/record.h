@@ -64,6 +64,7 @@ struct gw_argument {
 	u32 want;
 	u32 in;
 	u32 out;
+	u32 out_offset;
 	u32 flags;		/* of the plan's step */
 	u32 in_used;		/* plain: bytes of the first capture, head included */
 	struct gpuwatch_plan_nested nested[2];

@@ -77,7 +77,7 @@ const u8 *gw_stage_copy_slow(struct gw_stage *stage, struct gpuwatch_capture *he
 static __always_inline void gw_capture_head(struct gpuwatch_capture *head,
 					    enum gpuwatch_capture_what what, u32 want, u32 len)
 {
-	/* Two stores: what, flags, want; len, pad. */
+	/* Two stores: what, flags, want; len, offset. */
 	((u64 *)head)[0] = (u64)want << 32 | what |
 			   (len < want ? GPUWATCH_CAPF_CAPPED << 16 : 0);
 	((u64 *)head)[1] = len;

@@ -226,14 +226,15 @@ enum gpuwatch_capture_what {
  * @flags: GPUWATCH_CAPF_*
  * @want: bytes the call declares
  * @len: bytes that follow this struct, then padding with 0 up to a multiple of 8
- * @pad: 0
+ * @offset: where in the argument or buffer the bytes begin; 0 but for
+ *	GPUWATCH_CAP_ARG_OUT of a command whose plan says otherwise
  */
 struct gpuwatch_capture {
 	__u16 what;
 	__u16 flags;
 	__u32 want;
 	__u32 len;
-	__u32 pad;
+	__u32 offset;
 };
 
 /**
@@ -625,6 +626,8 @@ struct gpuwatch_plan_nested {
  * @flags: GPUWATCH_PLAN_*
  * @in_bytes: argument bytes to copy before the call
  * @out_bytes: argument bytes to copy after the call
+ * @out_offset: where in the argument those begin, for large arguments whose
+ *	results are few; at most GPUWATCH_PLAN_CAP_MAX
  * @nested: nested pointers
  *
  * in_bytes and out_bytes are caps, at most GPUWATCH_PLAN_CAP_MAX. Where the
@@ -637,7 +640,7 @@ struct gpuwatch_plan_entry {
 	__u32 flags;
 	__u16 in_bytes;
 	__u16 out_bytes;
-	__u32 pad;
+	__u32 out_offset;
 	struct gpuwatch_plan_nested nested[2];
 };
 
