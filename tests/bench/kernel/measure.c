@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See measure.h. A round is short, so that most rounds hold no timer tick, and
-// the middle of all rounds is one without.
+// See measure.h. A round is much shorter than the time between two timer ticks,
+// so most rounds hold none, and neither does the middle one of them.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "measure.h"
 
-enum { kCalls = 200, kRounds = 61, kWarmUp = 4, kSettleSeconds = 4 };
+enum { kRoundInstructions = 400000, kCallsMax = 400, kRounds = 61, kWarmUp = 4, kSettleSeconds = 4 };
 
 static double loop_cost;
 
@@ -68,10 +68,12 @@ static uint64_t round_of(const struct bench_call *bench, int calls)
 double bench_measure(const struct bench_call *bench)
 {
 	uint64_t rounds[kRounds];
+	uint64_t one = round_of(bench, 16) / 16;
+	int calls = one * kCallsMax < kRoundInstructions ? kCallsMax : (int)(kRoundInstructions / one);
 	int i;
 
 	for (i = -kWarmUp; i < kRounds; i++) {
-		uint64_t spent = round_of(bench, kCalls);
+		uint64_t spent = round_of(bench, calls);
 
 		if (i >= 0)
 			rounds[i] = spent;
@@ -79,12 +81,12 @@ double bench_measure(const struct bench_call *bench)
 			bench->between(bench->between_context);
 	}
 	qsort(rounds, kRounds, sizeof(rounds[0]), by_value);
-	return (double)rounds[kRounds / 2] / kCalls - loop_cost;
+	return (double)rounds[kRounds / 2] / calls - loop_cost;
 }
 
 double bench_total(const struct bench_call *bench, int calls)
 {
-	round_of(bench, kCalls);
+	round_of(bench, kCallsMax);
 	return (double)round_of(bench, calls) / calls - loop_cost;
 }
 
