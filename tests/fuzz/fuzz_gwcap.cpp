@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzz target: the .gwcap reader. The first byte chooses what the rest is: a
 // file as it is; a file whose checksums are made right first, so that damage
-// gets past them; or raw bytes of records, put into one good block.
+// gets past them; or raw bytes, put into one good block as records or deltas.
 #include <sys/mman.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -47,16 +48,25 @@ void repair(std::string& file) {
   }
 }
 
-std::string wrap(const std::string& raw) {
+std::string wrap(const std::string& raw, BlockKind kind) {
   const std::string json = header_to_json(GwcapHeader{});
   FilePreamble preamble{};
   preamble.header_bytes = static_cast<std::uint32_t>(json.size());
+  const std::size_t skip = kind == BlockKind::kDelta ? std::min<std::size_t>(2, raw.size()) : 0;
   std::string frame(ZSTD_compressBound(raw.size()), '\0');
-  frame.resize(ZSTD_compress(frame.data(), frame.size(), raw.data(), raw.size(), 1));
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), raw.data() + skip, raw.size() - skip, 1));
   BlockHeader head{};
-  head.kind = static_cast<std::uint32_t>(BlockKind::kRecords);
+  head.kind = static_cast<std::uint32_t>(kind);
   head.stored_bytes = static_cast<std::uint32_t>(frame.size());
   head.raw_bytes = static_cast<std::uint32_t>(raw.size());
+  if (kind == BlockKind::kDelta) {
+    // The first two bytes say how much to restore: it must be right for
+    // anything to come out.
+    std::uint16_t words = 0;
+    if (raw.size() >= sizeof words) std::memcpy(&words, raw.data(), sizeof words);
+    head.packed_bytes = static_cast<std::uint32_t>(raw.size() - skip);
+    head.raw_bytes = words * 8u;
+  }
   std::string file(reinterpret_cast<const char*>(&preamble), sizeof preamble);
   file += json;
   file.append(reinterpret_cast<const char*>(&head), sizeof head);
@@ -102,8 +112,9 @@ void read(const std::string& file, bool by_blocks) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   std::string file(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 3 == 1) gpuwatch::source::repair(file);
-  if (data[0] % 3 == 2) file = gpuwatch::source::wrap(file);
+  if (data[0] % 4 == 1) gpuwatch::source::repair(file);
+  if (data[0] % 4 == 2) file = gpuwatch::source::wrap(file, gpuwatch::source::BlockKind::kRecords);
+  if (data[0] % 4 == 3) file = gpuwatch::source::wrap(file, gpuwatch::source::BlockKind::kDelta);
   gpuwatch::source::read(file, data[0] >= 128);
   return 0;
 }

@@ -41,7 +41,9 @@ std::optional<RawRecord> parse_record(Bytes bytes) {
 std::optional<IoctlView> parse_ioctl(const RawRecord& record) {
   if (record.head.type != GPUWATCH_REC_IOCTL) return std::nullopt;
   const auto fixed = read_at<gpuwatch_rec_ioctl>(record.payload, 0);
-  IoctlView view;
+  // Made in place: the view is large, and this runs once per record.
+  std::optional<IoctlView> result(std::in_place);
+  IoctlView& view = *result;
   if (!fixed || fixed->nr_captures > view.captures.size()) return std::nullopt;
   view.fixed = *fixed;
   std::size_t at = sizeof(gpuwatch_rec_ioctl);
@@ -54,7 +56,7 @@ std::optional<IoctlView> parse_ioctl(const RawRecord& record) {
     at += round_up_8(head->len);
     if (at > record.payload.size()) return std::nullopt;
   }
-  return view;
+  return result;
 }
 
 }  // namespace gpuwatch::model

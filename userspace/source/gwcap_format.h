@@ -7,6 +7,8 @@
 //   block*:  BlockHeader (32 bytes), stored_bytes bytes
 //     kRecords: one zstd frame of raw_bytes bytes, which are `records` whole
 //               records (struct gpuwatch_rec and payload) in a row
+//     kDelta:   one zstd frame of packed_bytes bytes, which record_delta.h
+//               turns into the raw_bytes bytes of kRecords
 //     kFooter:  JSON, not compressed; the last block of a file that was ended
 //               in order
 //
@@ -32,7 +34,7 @@ inline constexpr std::uint32_t kGwcapBlockMagic = 0x4b4c4257;  // "WBLK"
 // Bounds a reader insists on, so that a hostile file costs bounded memory.
 inline constexpr std::uint32_t kGwcapHeaderMax = 1 << 20;
 inline constexpr std::uint32_t kGwcapRawMax = 4 << 20;
-inline constexpr std::uint32_t kGwcapStoredMax = kGwcapRawMax + (kGwcapRawMax >> 7) + 1024;
+inline constexpr std::uint32_t kGwcapStoredMax = 3 * kGwcapRawMax;
 inline constexpr int kGwcapWindowLogMax = 22;
 
 struct FilePreamble {
@@ -45,17 +47,17 @@ struct FilePreamble {
 };
 static_assert(sizeof(FilePreamble) == 24);
 
-enum class BlockKind : std::uint32_t { kRecords = 1, kFooter = 2 };
+enum class BlockKind : std::uint32_t { kRecords = 1, kFooter = 2, kDelta = 3 };
 
 struct BlockHeader {
   std::uint32_t magic;
   std::uint32_t kind;          // BlockKind
   std::uint32_t stored_bytes;  // bytes that follow in the file
-  std::uint32_t raw_bytes;     // bytes after decompression
+  std::uint32_t raw_bytes;     // bytes of the records, or of the JSON
   std::uint32_t records;
-  std::uint32_t pad;
-  std::uint32_t stored_crc;  // CRC-32C of the stored bytes
-  std::uint32_t header_crc;  // CRC-32C of the 28 bytes before
+  std::uint32_t packed_bytes;  // of kDelta, else 0
+  std::uint32_t stored_crc;    // CRC-32C of the stored bytes
+  std::uint32_t header_crc;    // CRC-32C of the 28 bytes before
 };
 static_assert(sizeof(BlockHeader) == 32);
 

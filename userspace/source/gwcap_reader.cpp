@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/io.h"
 #include "source/gwcap.h"
+#include "source/record_delta.h"
 
 namespace gpuwatch::source {
 
@@ -31,6 +32,11 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+bool holds_records(const BlockHeader& head) {
+  return head.kind == static_cast<std::uint32_t>(BlockKind::kRecords) ||
+         head.kind == static_cast<std::uint32_t>(BlockKind::kDelta);
+}
+
 }  // namespace
 
 struct GwcapReader::State {
@@ -40,7 +46,9 @@ struct GwcapReader::State {
   std::optional<GwcapFooter> footer;
   std::unique_ptr<ZSTD_DCtx_s, DctxDeleter> zstd{ZSTD_createDCtx()};
   std::vector<std::byte> stored;
-  std::vector<std::byte> raw;
+  std::vector<std::byte> packed;
+  std::vector<std::byte> buffer;  // `raw` and the slack behind it
+  std::span<const std::byte> raw;
   std::uint32_t block_records = 0;  // of the current block
   std::uint64_t block_at = 0;       // file offset of the current block
   std::uint64_t at = 0;             // file offset of the next read
@@ -81,6 +89,7 @@ struct GwcapReader::State {
   Result<bool> load_block();
   Status check_block(const BlockHeader& head);
   Status read_footer(const BlockHeader& head);
+  Status expand(const BlockHeader& head);
 };
 
 Status GwcapReader::State::read_header() {
@@ -117,12 +126,14 @@ Status GwcapReader::State::check_block(const BlockHeader& head) {
   if (head.magic != kGwcapBlockMagic) return damaged(block_at, "no block starts here");
   if (head.header_crc != base::crc32c(bytes_of(head, offsetof(BlockHeader, header_crc))))
     return damaged(block_at, "the block header's checksum does not match");
-  if (head.stored_bytes > kGwcapStoredMax || head.raw_bytes > kGwcapRawMax)
+  if (head.stored_bytes > kGwcapStoredMax || head.raw_bytes > kGwcapRawMax ||
+      head.packed_bytes > delta_bound(kGwcapRawMax))
     return damaged(block_at + 8, "block of " + std::to_string(head.stored_bytes) + " bytes stored and " +
-                                     std::to_string(head.raw_bytes) + " raw, limits " +
-                                     std::to_string(kGwcapStoredMax) + " and " + std::to_string(kGwcapRawMax));
-  if (head.kind == static_cast<std::uint32_t>(BlockKind::kRecords) &&
-      head.records > head.raw_bytes / sizeof(gpuwatch_rec))
+                                     std::to_string(head.raw_bytes) + " raw, " + std::to_string(head.packed_bytes) +
+                                     " packed, limits " + std::to_string(kGwcapStoredMax) + ", " +
+                                     std::to_string(kGwcapRawMax) + " and " +
+                                     std::to_string(delta_bound(kGwcapRawMax)));
+  if (holds_records(head) && head.records > head.raw_bytes / sizeof(gpuwatch_rec))
     return damaged(block_at + 16, std::to_string(head.records) + " records cannot fit in " +
                                       std::to_string(head.raw_bytes) + " bytes");
   return {};
@@ -143,12 +154,31 @@ Status GwcapReader::State::read_footer(const BlockHeader& head) {
   return {};
 }
 
+// Decompresses `stored` into `raw`. Every buffer has its declared size, which
+// is bounded: a frame that would grow beyond it fails, whatever it claims.
+Status GwcapReader::State::expand(const BlockHeader& head) {
+  const bool delta = head.kind == static_cast<std::uint32_t>(BlockKind::kDelta);
+  const std::uint32_t wanted = delta ? head.packed_bytes : head.raw_bytes;
+  if (buffer.size() < head.raw_bytes + kDeltaSlack) buffer.resize(head.raw_bytes + kDeltaSlack);
+  if (delta && packed.size() < wanted) packed.resize(wanted);
+  std::byte* const target = delta ? packed.data() : buffer.data();
+  const std::size_t n = ZSTD_decompressDCtx(zstd.get(), target, wanted, stored.data(), stored.size());
+  if (ZSTD_isError(n) != 0) return damaged(block_at + sizeof head, std::string("zstd: ") + ZSTD_getErrorName(n));
+  if (n != wanted)
+    return damaged(block_at + sizeof head,
+                   "block of " + std::to_string(n) + " bytes, declared " + std::to_string(wanted));
+  if (delta && !undelta(std::span(packed).first(wanted), buffer.data(), head.raw_bytes))
+    return damaged(block_at + sizeof head, "the records' deltas do not fit together");
+  raw = std::span(buffer).first(head.raw_bytes);
+  return {};
+}
+
 // Gets the next block of records into `raw`; false at the end.
 Result<bool> GwcapReader::State::load_block() {
   for (;;) {
     if (broken) return *broken;
     if (ended) return false;
-    raw.clear();
+    raw = {};
     raw_at = 0;
     block_at = at;
     BlockHeader head{};
@@ -168,19 +198,9 @@ Result<bool> GwcapReader::State::load_block() {
       if (Status status = read_footer(head); !status.ok()) return std::move(status.error());
       continue;
     }
-    if (head.kind != static_cast<std::uint32_t>(BlockKind::kRecords)) continue;  // of a later minor format
+    if (!holds_records(head)) continue;  // a kind of a later program
 
-    // The output buffer has the declared size, which is bounded: a frame that
-    // would grow beyond it fails, whatever it claims.
-    raw.resize(head.raw_bytes);
-    const std::size_t n = ZSTD_decompressDCtx(zstd.get(), raw.data(), raw.size(), stored.data(), stored.size());
-    if (ZSTD_isError(n) != 0 || n != head.raw_bytes) {
-      raw.clear();
-      return damaged(block_at + sizeof head,
-                     ZSTD_isError(n) != 0
-                         ? std::string("zstd: ") + ZSTD_getErrorName(n)
-                         : "block of " + std::to_string(n) + " bytes, declared " + std::to_string(head.raw_bytes));
-    }
+    if (Status status = expand(head); !status.ok()) return std::move(status.error());
     block_records = head.records;
     return true;
   }

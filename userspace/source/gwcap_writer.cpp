@@ -11,6 +11,7 @@
 #include "base/crc32c.h"
 #include "base/io.h"
 #include "source/gwcap.h"
+#include "source/record_delta.h"
 
 namespace gpuwatch::source {
 
@@ -38,6 +39,7 @@ struct GwcapWriter::State {
   base::Fd fd;
   std::unique_ptr<ZSTD_CCtx_s, CctxDeleter> zstd{ZSTD_createCCtx()};
   std::vector<std::byte> raw;     // records held back
+  std::vector<std::byte> packed;  // the same as deltas
   std::vector<std::byte> stored;  // block header and compressed bytes
   std::uint32_t raw_records = 0;
   std::uint64_t oldest_ns = 0;  // when the first record of `raw` came
@@ -66,13 +68,14 @@ struct GwcapWriter::State {
     return {};
   }
 
-  Status put_block(BlockKind kind, std::uint32_t raw_size, std::uint32_t count) {
+  Status put_block(BlockKind kind, std::uint32_t raw_size, std::uint32_t count, std::uint32_t packed_size = 0) {
     BlockHeader head{};
     head.magic = kGwcapBlockMagic;
     head.kind = static_cast<std::uint32_t>(kind);
     head.stored_bytes = static_cast<std::uint32_t>(stored.size() - sizeof head);
     head.raw_bytes = raw_size;
     head.records = count;
+    head.packed_bytes = packed_size;
     head.stored_crc = base::crc32c(std::span<const std::byte>(stored).subspan(sizeof head));
     head.header_crc = base::crc32c(bytes_of(head, offsetof(BlockHeader, header_crc)));
     std::memcpy(stored.data(), &head, sizeof head);
@@ -82,16 +85,20 @@ struct GwcapWriter::State {
   Status flush() {
     if (broken) return *broken;
     if (raw.empty()) return {};
-    stored.resize(sizeof(BlockHeader) + ZSTD_compressBound(raw.size()));
-    const std::size_t n = ZSTD_compressCCtx(zstd.get(), stored.data() + sizeof(BlockHeader),
-                                            stored.size() - sizeof(BlockHeader), raw.data(), raw.size(), options.level);
+    to_delta(raw, packed);
+    stored.resize(sizeof(BlockHeader) + ZSTD_compressBound(packed.size()));
+    const std::size_t n =
+        ZSTD_compressCCtx(zstd.get(), stored.data() + sizeof(BlockHeader), stored.size() - sizeof(BlockHeader),
+                          packed.data(), packed.size(), options.level);
     if (ZSTD_isError(n) != 0) {
       broken = Error(Code::kIo, path + ": zstd cannot compress: " + ZSTD_getErrorName(n));
       return *broken;
     }
     stored.resize(sizeof(BlockHeader) + n);
     const auto size = static_cast<std::uint32_t>(raw.size());
-    if (Status status = put_block(BlockKind::kRecords, size, raw_records); !status.ok()) return status;
+    if (Status status = put_block(BlockKind::kDelta, size, raw_records, static_cast<std::uint32_t>(packed.size()));
+        !status.ok())
+      return status;
     records += raw_records;
     raw_bytes += size;
     raw.clear();

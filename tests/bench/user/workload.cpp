@@ -67,9 +67,9 @@ std::vector<Frame> frames_of(const std::string& path) {
     source::BlockHeader head;
     std::memcpy(&head, file.data() + at, sizeof head);
     at += sizeof head;
-    if (head.kind == static_cast<std::uint32_t>(source::BlockKind::kRecords)) {
+    if (head.kind == static_cast<std::uint32_t>(source::BlockKind::kDelta)) {
       const auto* from = reinterpret_cast<const std::byte*>(file.data() + at);
-      frames.push_back({{from, from + head.stored_bytes}, head.raw_bytes});
+      frames.push_back({{from, from + head.stored_bytes}, head.packed_bytes});
     }
     at += head.stored_bytes;
   }

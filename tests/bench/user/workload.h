@@ -22,10 +22,10 @@ base::Result<Workload> make_workload(const std::vector<std::string>& recordings,
 
 base::Status write_file(const Workload& workload, const std::string& path, const source::GwcapOptions& options);
 
-// The compressed blocks of a file, without their headers, and their raw sizes.
+// The compressed blocks of a file, without their headers.
 struct Frame {
   std::vector<std::byte> stored;
-  std::uint32_t raw_bytes = 0;
+  std::uint32_t packed_bytes = 0;
 };
 std::vector<Frame> frames_of(const std::string& path);
 

@@ -31,6 +31,14 @@ TEST(Crc32c, SeedContinues) {
     EXPECT_EQ(crc32c(bytes(text.substr(cut)), crc32c(bytes(text.substr(0, cut)))), crc32c(bytes(text)));
 }
 
+TEST(Crc32c, TableAndInstructionAgree) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(crc32c(bytes(text), 7), crc32c_by_table(bytes(text), 7)) << text.size();
+    text += static_cast<char>(i * 37);
+  }
+}
+
 TEST(Escape, ControlBytesBecomeHex) {
   EXPECT_EQ(escaped("plain text"), "plain text");
   EXPECT_EQ(escaped("a\nb\tc\x1b[31m\x7f\\"), "a\\x0ab\\x09c\\x1b[31m\\x7f\\x5c");

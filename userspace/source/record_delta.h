@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Record delta: the step before compression. Calls of one kind resemble each
+// other, and arguments are mostly zeros; so each record is told as what differs
+// from an earlier one of the same length, or from zeros, in words of 8 bytes.
+// It makes reading and writing several times faster than compression alone.
+//
+//   per record: DeltaHead, then `pairs` times {u16 same, u16 fresh} (words taken
+//   from the base, words given), then all given words
+//
+// Knows nothing of records but that their first word starts with their length.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gpuwatch::source {
+
+struct DeltaHead {
+  std::uint32_t distance_words;  // from the base's start to this record's; 0: zeros
+  std::uint16_t record_words;
+  std::uint16_t pairs;
+};
+static_assert(sizeof(DeltaHead) == 8);
+
+// Bytes behind the output that undelta() may overwrite.
+inline constexpr std::size_t kDeltaSlack = 64;
+
+// Upper bound of what to_delta() makes of that many bytes.
+constexpr std::size_t delta_bound(std::size_t raw_bytes) {
+  return 2 * raw_bytes + 64;
+}
+
+// `raw` must be whole, well-formed records.
+void to_delta(std::span<const std::byte> raw, std::vector<std::byte>& out);
+
+// Restores exactly `raw_bytes` bytes to `out`, which has room for kDeltaSlack
+// more. False where `packed` is not what to_delta() makes: nothing is read or
+// written outside the buffers then either.
+bool undelta(std::span<const std::byte> packed, std::byte* out, std::size_t raw_bytes);
+
+}  // namespace gpuwatch::source
