@@ -70,6 +70,7 @@ TEST_F_TIMEOUT(lossless, storm, 240)
 		"--node", "/dev/nvidiactl", "--node", "/dev/nvidia0", "--nested-every", "50", NULL,
 	};
 
+	gw_stream_reserve(&self->s, 40 << 20);
 	ASSERT_EQ(0, lab_run_drained(&run, storm, &self->r, &self->s));
 	EXPECT_EQ(0, lab_number(&run, "wrong"));
 	ASSERT_EQ(0, lab_run_drained(&run, compat, &self->r, &self->s));

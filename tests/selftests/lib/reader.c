@@ -168,6 +168,13 @@ void gw_stream_add(struct gw_stream *to, const void *records, size_t bytes)
 	}
 }
 
+void gw_stream_reserve(struct gw_stream *s, size_t bytes)
+{
+	s->bytes = grown(s->bytes, bytes);
+	s->room = bytes;
+	memset(s->bytes + s->used, 0, bytes - s->used);
+}
+
 void gw_stream_clear(struct gw_stream *s)
 {
 	s->used = 0;

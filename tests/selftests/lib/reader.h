@@ -57,6 +57,8 @@ void gw_reader_finish(struct gw_reader *r, struct gw_stream *to);
 void gw_reader_snapshot(struct gw_reader *r, unsigned int cpu, struct gw_stream *to);
 
 void gw_stream_add(struct gw_stream *to, const void *records, size_t bytes);
+/* Has memory for so many bytes ready, so that taking records costs no page faults. */
+void gw_stream_reserve(struct gw_stream *s, size_t bytes);
 void gw_stream_clear(struct gw_stream *s);
 void gw_stream_free(struct gw_stream *s);
 

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,18 +90,19 @@ int lab_finish(struct lab_run *run)
 int lab_run_drained(struct lab_run *run, const char *const *argv, struct gw_reader *r,
 		    struct gw_stream *to)
 {
+	const struct sched_param first = { .sched_priority = 1 }, normal = { .sched_priority = 0 };
 	struct pollfd p = { .fd = r->fd, .events = POLLIN };
 	int status;
 
-	/* Ahead of the storm, which has a thread for every other turn. */
-	setpriority(PRIO_PROCESS, 0, 0);
 	lab_start(run, argv);
-	setpriority(PRIO_PROCESS, 0, -15);
+	/* Ahead of the storm, which has a thread for every other turn. */
+	sched_setscheduler(0, SCHED_FIFO, &first);
 	while (!lab_done(run, &status)) {
 		if (poll(&p, 1, 20) < 0 && errno != EINTR)
 			give_up("poll");
 		gw_reader_drain(r, to);
 	}
+	sched_setscheduler(0, SCHED_OTHER, &normal);
 	/* A process closes its files before it can be waited for. */
 	gw_reader_finish(r, to);
 	return status;
