@@ -20,6 +20,8 @@ constexpr std::uint32_t kRmControl = 0xc020462a;
 constexpr std::uint32_t kRmAlloc = 0xc030462b;
 constexpr std::uint32_t kXfer = 0xc01046d3;
 constexpr std::uint32_t kUvmInitialize = 0x30000001;
+constexpr std::uint32_t kUvmMapExternal = 0x21;
+constexpr std::uint32_t kTail = 64;  // of larger arguments only so much is kept after the call
 constexpr std::uint64_t kStart = 1'000'000'000;
 
 template <typename T>
@@ -99,7 +101,10 @@ class Synth {
       capture(captures, fixed, GPUWATCH_CAP_XFER_IN, wrapper);
     }
     capture(captures, fixed, GPUWATCH_CAP_ARG_IN, argument(bytes, params, 0));
-    if (ret == 0) capture(captures, fixed, GPUWATCH_CAP_ARG_OUT, argument(bytes, params, 1));
+    if (ret == 0 && bytes > kTail)
+      capture(captures, fixed, GPUWATCH_CAP_ARG_OUT, some_bytes(kTail), bytes - kTail);
+    else if (ret == 0)
+      capture(captures, fixed, GPUWATCH_CAP_ARG_OUT, argument(bytes, params, 1));
     if (params != 0) {
       capture(captures, fixed, GPUWATCH_CAP_NESTED0_IN, some_bytes(params));
       if (ret == 0) capture(captures, fixed, GPUWATCH_CAP_NESTED0_OUT, some_bytes(params));
@@ -131,9 +136,10 @@ class Synth {
     return out;
   }
 
-  static void capture(Bytes& out, gpuwatch_rec_ioctl& fixed, gpuwatch_capture_what what, const Bytes& bytes) {
+  static void capture(Bytes& out, gpuwatch_rec_ioctl& fixed, gpuwatch_capture_what what, const Bytes& bytes,
+                      std::uint32_t offset = 0) {
     const auto count = static_cast<std::uint32_t>(bytes.size());
-    put(out, gpuwatch_capture{static_cast<std::uint16_t>(what), 0, count, count, 0});
+    put(out, gpuwatch_capture{static_cast<std::uint16_t>(what), 0, offset + count, count, offset});
     out.insert(out.end(), bytes.begin(), bytes.end());
     pad8(out);
     ++fixed.nr_captures;
@@ -179,6 +185,7 @@ void process(Synth& synth, const Who& main, const Who* parent, const Node* inher
   synth.open(second, gpu, 0);
   synth.open(main, uvm, 0);
   synth.ioctl(main, uvm, kUvmInitialize, 16, 0);
+  synth.ioctl(main, uvm, kUvmMapExternal, 9264, 0);
   for (unsigned i = 0; i < calls; ++i) {
     const Who& caller = i % 3 == 2 ? second : main;
     synth.ioctl(caller, ctl, kRmControl, 32, 40 + i % 64);

@@ -159,7 +159,7 @@ struct gwsim_call {
  * @in_len: bytes that must be there before, compared (pointers of other parts
  *	left out)
  * @out_len: bytes to put there, likewise
- * @pad: 0
+ * @out_offset: where in this memory those begin, at most GWSIM_PART_MAX
  *
  * Followed by in_len bytes, padded to 8, and out_len bytes, padded to 8.
  */
@@ -167,7 +167,7 @@ struct gwsim_part {
 	__u32 ptr_offset;
 	__u32 in_len;
 	__u32 out_len;
-	__u32 pad;
+	__u32 out_offset;
 };
 
 #define GWSIM_PART_ARG		0xffffffffU

@@ -48,7 +48,8 @@ static bool gws_call_ok(const struct gwsim_call *call, size_t left)
 	left = call->len - sizeof(*call);
 	for (i = 0; i < call->nr_parts; i++) {
 		if (left < sizeof(*p) || p->in_len > GWSIM_PART_MAX ||
-		    p->out_len > GWSIM_PART_MAX || gws_part_bytes(p) > left)
+		    p->out_len > GWSIM_PART_MAX || p->out_offset > GWSIM_PART_MAX ||
+		    gws_part_bytes(p) > left)
 			return false;
 		if ((i == 0) != (p->ptr_offset == GWSIM_PART_ARG))
 			return false;
@@ -117,12 +118,15 @@ static int gws_part_write(const struct gwsim_call *call,
 {
 	const u8 *out = gws_part_out(p);
 	bool arg = p->ptr_offset == GWSIM_PART_ARG;
-	u32 i;
+	u32 i, at;
 
-	for (i = 0; i < p->out_len; i++)
-		if (!(arg && i < p->in_len && gws_is_pointer(call, i)))
-			buf[i] = out[i];
-	if (p->out_len && copy_to_user(u64_to_user_ptr(addr), buf, p->out_len))
+	for (i = 0; i < p->out_len; i++) {
+		at = p->out_offset + i;
+		if (!(arg && at < p->in_len && gws_is_pointer(call, at)))
+			buf[at] = out[i];
+	}
+	if (p->out_len && copy_to_user(u64_to_user_ptr(addr + p->out_offset),
+				       buf + p->out_offset, p->out_len))
 		return -EFAULT;
 	return 0;
 }
@@ -130,7 +134,7 @@ static int gws_part_write(const struct gwsim_call *call,
 struct gws_live {
 	const struct gwsim_part *part;
 	u64 addr;
-	u8 *buf;	/* room for the longer direction */
+	u8 *buf;	/* room for both directions */
 };
 
 static void gws_live_free(struct gws_live *live)
@@ -153,7 +157,8 @@ static int gws_live_read(const struct gwsim_call *call, struct gws_live *live,
 		live[i].addr = arg;
 		if (i)
 			memcpy(&live[i].addr, live[0].buf + p->ptr_offset, 8);
-		live[i].buf = kvzalloc(max3(p->in_len, p->out_len, 1U), GFP_KERNEL);
+		live[i].buf = kvzalloc(max3(p->in_len, p->out_offset + p->out_len, 1U),
+				       GFP_KERNEL);
 		if (!live[i].buf)
 			return -ENOMEM;
 		ret = gws_part_read(call, p, live[i].addr, live[i].buf);
@@ -183,11 +188,13 @@ static void gws_see_out(const struct gws_live *live, struct gws_seen *seen)
 		return;
 	if (live[0].part) {
 		seen->out_len = live[0].part->out_len;
-		seen->out_hash = gwsim_hash(live[0].buf, seen->out_len);
+		seen->out_hash = gwsim_hash(live[0].buf + live[0].part->out_offset,
+					    seen->out_len);
 	}
 	if (live[1].part) {
 		seen->nested_out_len = live[1].part->out_len;
-		seen->nested_out_hash = gwsim_hash(live[1].buf, seen->nested_out_len);
+		seen->nested_out_hash = gwsim_hash(live[1].buf + live[1].part->out_offset,
+						   seen->nested_out_len);
 	}
 }
 

@@ -147,9 +147,10 @@ void Caller::compare(const Step& step) {
   for (std::size_t p = 0; p < step.parts.size(); ++p) {
     const Part& part = step.parts[p];
     for (std::size_t i = 0; i < part.out.size(); ++i) {
-      if (buffers_[p][i] == part.out[i] || (p == 0 && is_pointer(step, i))) continue;
+      const std::size_t at = part.out_offset + i;
+      if (buffers_[p][at] == part.out[i] || (p == 0 && is_pointer(step, at))) continue;
       mismatch(step, p == 0 ? "a byte of the argument" : "a byte of a nested buffer",
-               std::to_integer<long>(buffers_[p][i]), std::to_integer<long>(part.out[i]));
+               std::to_integer<long>(buffers_[p][at]), std::to_integer<long>(part.out[i]));
       return;
     }
   }
@@ -167,7 +168,8 @@ void Caller::ioctl(const Step& step) {
   buffers_[0].assign(kRoomMin, std::byte{0});
   for (std::size_t p = 0; p < step.parts.size(); ++p) {
     const Part& part = step.parts[p];
-    buffers_[p].assign(std::max({std::size_t{part.room}, part.in.size(), part.out.size(), kRoomMin}), std::byte{0});
+    buffers_[p].assign(std::max({std::size_t{part.room}, part.in.size(), part.out_offset + part.out.size(), kRoomMin}),
+                       std::byte{0});
     std::copy(part.in.begin(), part.in.end(), buffers_[p].begin());
     if (p == 0) continue;
     const auto live = reinterpret_cast<std::uintptr_t>(buffers_[p].data());

@@ -37,6 +37,13 @@ std::vector<std::byte> copy_of(const model::Capture* capture) {
   return {capture->bytes.begin(), capture->bytes.end()};
 }
 
+// What the call left behind. Where the place is absurd the bytes are dropped.
+void set_out(Part& part, const model::Capture* capture) {
+  if (capture == nullptr || capture->head.offset > kPartMax) return;
+  part.out_offset = capture->head.offset;
+  part.out = copy_of(capture);
+}
+
 std::uint32_t room_of(const model::Capture* before, const model::Capture* after, std::uint32_t at_least) {
   std::uint32_t room = at_least;
   for (const model::Capture* capture : {before, after})
@@ -151,7 +158,7 @@ void Loader::add_ioctl(const model::RawRecord& record, Step& step) {
   argument.ptr_offset = GWSIM_PART_ARG;
   argument.room = room_of(before, after, declared);
   argument.in = copy_of(before);
-  argument.out = copy_of(after);
+  set_out(argument, after);
   const std::size_t in_bytes = argument.in.size();
   step.parts.push_back(std::move(argument));
 
@@ -164,7 +171,9 @@ void Loader::add_ioctl(const model::RawRecord& record, Step& step) {
     after = view->find(kNested[i].second);
     const std::uint32_t offset = entry->nested[i].ptr_offset;
     if ((before == nullptr && after == nullptr) || offset + std::size_t{8} > in_bytes) continue;
-    step.parts.push_back({offset, room_of(before, after, 0), copy_of(before), copy_of(after)});
+    Part nested{offset, room_of(before, after, 0), copy_of(before), {}, 0};
+    set_out(nested, after);
+    step.parts.push_back(std::move(nested));
   }
 }
 

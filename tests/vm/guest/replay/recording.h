@@ -21,6 +21,7 @@ struct Part {
   std::uint32_t room = 0;        // bytes the caller declared
   std::vector<std::byte> in;
   std::vector<std::byte> out;
+  std::uint32_t out_offset = 0;  // where `out` begins in the memory
 };
 
 enum class Op { kOpen, kIoctl, kMmap, kRelease };

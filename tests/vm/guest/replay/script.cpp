@@ -52,7 +52,7 @@ std::vector<std::byte> make_script(const Thread& thread, std::uint32_t delay_us)
     put(script, call);
     for (const Part& part : step.parts) {
       put(script, gwsim_part{part.ptr_offset, static_cast<std::uint32_t>(part.in.size()),
-                             static_cast<std::uint32_t>(part.out.size()), 0});
+                             static_cast<std::uint32_t>(part.out.size()), part.out_offset});
       put_padded(script, part.in);
       put_padded(script, part.out);
     }
