@@ -8,11 +8,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,8 +164,11 @@ void lab_busy_start(struct lab_busy *busy, const char *const *nodes, unsigned in
 		busy->pids[i] = fork();
 		if (busy->pids[i] < 0)
 			give_up("fork");
-		if (busy->pids[i] == 0)
+		if (busy->pids[i] == 0) {
+			/* A test that fails or hangs must not leave them behind. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			busy_process(busy->shared, nodes[i], i);
+		}
 	}
 }
 
