@@ -57,6 +57,8 @@ inline Blob finish_record(gpuwatch_rec head, const Blob& payload) {
 struct CaptureSpec {
   gpuwatch_capture_what what;
   std::string bytes;
+  std::uint32_t offset = 0;  // of `bytes` in the argument
+  std::uint32_t want = 0;    // what the call declared; 0: the end of `bytes`
 };
 
 inline Blob ioctl_record(gpuwatch_rec head, std::uint32_t cmd, std::int64_t ret,
@@ -71,7 +73,10 @@ inline Blob ioctl_record(gpuwatch_rec head, std::uint32_t cmd, std::int64_t ret,
   for (const CaptureSpec& spec : captures) {
     gpuwatch_capture capture{};
     capture.what = static_cast<__u16>(spec.what);
-    capture.len = capture.want = static_cast<__u32>(spec.bytes.size());
+    capture.len = static_cast<__u32>(spec.bytes.size());
+    capture.offset = spec.offset;
+    capture.want = spec.want != 0 ? spec.want : spec.offset + capture.len;
+    if (capture.len < capture.want) capture.flags = GPUWATCH_CAPF_CAPPED;
     append_struct(payload, capture);
     for (char c : spec.bytes) payload.push_back(static_cast<std::byte>(c));
     pad8(payload);

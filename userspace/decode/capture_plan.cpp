@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From tables to capture plan. The rules live here, the numbers in the tables:
 // an argument is copied as far as its struct goes and no further, so that
-// nothing of the caller's memory behind it is taken.
+// nothing of the caller's memory behind it is taken, and of a large one only
+// the two ends where the fields are.
 #include "decode/capture_plan.h"
 
 #include <algorithm>
@@ -29,6 +30,12 @@ constexpr std::uint32_t kGrowth = 64;
 // is taken.
 constexpr std::uint32_t kInlineDataOver = 4096;
 constexpr std::uint32_t kInlineDataHead = 64;
+// Structs larger than this have an array between their first fields and their
+// last. The ends hold all that is decoded: the head is copied before the call,
+// the tail after it.
+constexpr std::uint32_t kLargeOver = 512;
+constexpr std::uint32_t kLargeHead = 256;
+constexpr std::uint32_t kLargeTail = 32;
 
 constexpr std::uint32_t node_bit(gpuwatch_node_kind kind) {
   return 1U << kind;
@@ -54,6 +61,27 @@ std::optional<std::uint16_t> offset_of(const tables::StructInfo& info, Field fie
   for (const tables::FieldSpec& spec : tables::fields_of(info))
     if (spec.field == field) return spec.offset;
   return std::nullopt;
+}
+
+// Copies the ends of a large struct only. Leaves the entry as it is where a
+// field lies too far from both ends for that to pay.
+void take_ends(gpuwatch_plan_entry& entry, const tables::StructInfo& info, std::uint32_t growth,
+               const PlanOptions& options) {
+  if (info.bytes <= kLargeOver) return;
+  std::uint32_t head = kLargeHead;
+  std::uint32_t tail = (info.bytes - kLargeTail) & ~7U;
+  for (const tables::FieldSpec& spec : tables::fields_of(info)) {
+    const std::uint32_t end = std::uint32_t{spec.offset} + spec.width;
+    if (end <= kLargeHead) continue;
+    if (spec.offset < info.bytes / 2)
+      head = std::max(head, (end + 7) & ~7U);
+    else
+      tail = std::min(tail, spec.offset & ~7U);
+  }
+  if (head >= tail || tail > GPUWATCH_PLAN_CAP_MAX) return;
+  entry.in_bytes = capped(head, options.argument_cap);
+  entry.out_bytes = capped(info.bytes - tail + growth, options.argument_cap);
+  entry.out_offset = tail;
 }
 
 // Follows the parameters of RM_ALLOC and RM_CONTROL. libcuda leaves the size of
@@ -94,6 +122,7 @@ void add_escape(CapturePlan& plan, const tables::Entry& escape, unsigned branch,
   else if (info->bytes > kInlineDataOver)
     bytes = kInlineDataHead;
   gpuwatch_plan_entry entry = entry_for(escape.key, kMaskNumber, kFrontendNodes, capped(bytes, options.argument_cap));
+  if (!escape.is_array && info->bytes <= kInlineDataOver) take_ends(entry, *info, kGrowth, options);
   add_nested(entry, *info, options);
   plan.entries.push_back(entry);
 }
@@ -133,7 +162,9 @@ CapturePlan make_capture_plan(model::DriverVersion version, const PlanOptions& o
     // is none (the argument is no address then).
     const tables::StructInfo* info = tables::struct_info(command.struct_id, branch);
     const std::uint16_t bytes = info == nullptr ? 0 : capped(info->bytes, options.argument_cap);
-    plan.entries.push_back(entry_for(command.key, kMaskAll, kUvmNodes, bytes));
+    gpuwatch_plan_entry entry = entry_for(command.key, kMaskAll, kUvmNodes, bytes);
+    if (info != nullptr) take_ends(entry, *info, 0, options);
+    plan.entries.push_back(entry);
   }
   plan.entries.push_back(nvkms_entry(options));
   for (const tables::Entry& rm_class : tables::all(tables::classes)) {

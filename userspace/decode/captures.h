@@ -16,6 +16,13 @@ struct CapturePart {
   const std::byte* data = nullptr;
   std::uint32_t bytes = 0;
   std::uint32_t want = 0;
+  std::uint32_t offset = 0;  // of data in the argument or buffer
+
+  // The bytes at a place in the argument, nullptr where not all were copied.
+  const std::byte* at(std::uint32_t place, std::uint32_t width) const {
+    if (place < offset || std::uint64_t{place} - offset + width > bytes) return nullptr;
+    return data + (place - offset);
+  }
 };
 
 class Captures {
@@ -33,10 +40,13 @@ class Captures {
       at += sizeof head;
       const std::size_t padded = (std::size_t{head.len} + 7) & ~std::size_t{7};
       if (payload.size() - at < padded) return false;
-      flags |= head.flags;
+      const bool argument = head.what == GPUWATCH_CAP_ARG_IN || head.what == GPUWATCH_CAP_ARG_OUT;
+      (argument ? argument_flags_ : flags_) |= head.flags;
+      // Both ends of a large argument, as the plan wants it.
+      if (head.offset != 0 && std::uint64_t{head.offset} + head.len >= head.want) both_ends_ = true;
       // The first of a kind counts; kinds of a newer schema are skipped.
       if (head.what < parts_.size() && parts_[head.what].data == nullptr)
-        parts_[head.what] = {payload.data() + at, head.len, head.want};
+        parts_[head.what] = {payload.data() + at, head.len, head.want, head.offset};
       at += padded;
     }
     return true;
@@ -45,12 +55,18 @@ class Captures {
   // Empty where there is none.
   const CapturePart& operator[](gpuwatch_capture_what what) const { return parts_[what]; }
 
+  // Bytes are missing that the plan wanted, or a struct ends beyond them.
+  bool truncated() const {
+    return (flags_ | (both_ends_ ? argument_flags_ & ~std::uint32_t{GPUWATCH_CAPF_CAPPED} : argument_flags_)) != 0;
+  }
+
   gpuwatch_rec_ioctl fixed;  // set by parse()
-  std::uint32_t flags = 0;   // GPUWATCH_CAPF_* of all captures together
 
  private:
   static constexpr unsigned kMost = 8;
   std::array<CapturePart, 8> parts_{};
+  std::uint32_t argument_flags_ = 0, flags_ = 0;  // GPUWATCH_CAPF_* of captures
+  bool both_ends_ = false;
 };
 
 }  // namespace gpuwatch::decode

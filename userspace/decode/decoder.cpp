@@ -42,8 +42,6 @@ constexpr std::uint32_t ioc_size(std::uint32_t request) {
 // Warnings of NV_STATUS mean success with a remark.
 constexpr std::uint32_t kFirstWarning = 0x10000;
 
-constexpr CapturePart kNothing;
-
 std::uint64_t load(const std::byte* at, unsigned width) {
   std::uint64_t value = 0;
   // Little endian on both sides: the low bytes are the value.
@@ -56,19 +54,17 @@ std::uint64_t load(const std::byte* at, unsigned width) {
   return value;
 }
 
-bool covers(const CapturePart& part, const tables::FieldSpec& spec) {
-  return part.bytes >= std::uint32_t{spec.offset} + spec.width;
-}
-
+// Of a large argument only the tail may have been copied after the call, and
+// only the head before it, so a value of the caller's is taken from either.
 void read_fields(Call& call, const tables::StructInfo& info, const CapturePart& before, const CapturePart& after) {
+  // After an error the driver has not written back: what is there is the caller's.
+  const bool written = call.ret >= 0;
   for (const tables::FieldSpec& spec : tables::fields_of(info)) {
-    const CapturePart* from = spec.source == 0 ? &before : &after;
-    if (!covers(*from, spec)) {
-      if (spec.source == 1) continue;
-      from = from == &before ? &after : &before;
-      if (!covers(*from, spec)) continue;
-    }
-    call.set(spec.field, load(from->data + spec.offset, spec.width) + spec.plus_one);
+    if (spec.source == 1 && !written) continue;
+    const bool before_first = spec.source == 0 || !written;
+    const std::byte* at = (before_first ? before : after).at(spec.offset, spec.width);
+    if (at == nullptr && spec.source != 1) at = (before_first ? after : before).at(spec.offset, spec.width);
+    if (at != nullptr) call.set(spec.field, load(at, spec.width) + spec.plus_one);
   }
 }
 
@@ -206,7 +202,7 @@ void Decoder::decode_ioctl(Call& call) const {
   call.request = captures.fixed.cmd;
   call.ret = captures.fixed.ret;
   call.duration_ns = captures.fixed.duration_ns;
-  call.truncated = captures.flags != 0;
+  call.truncated = captures.truncated();
   call.arg_bytes = captures[GPUWATCH_CAP_ARG_IN].want;
   switch (call.record.head.node_kind) {
     case GPUWATCH_NODE_CTL:
@@ -249,9 +245,7 @@ void Decoder::decode_frontend(Call& call, const Captures& captures) const {
   call.expected_bytes = info->bytes;
   const bool fits = escape->is_array ? call.arg_bytes % info->bytes == 0 : call.arg_bytes == info->bytes;
   if (!fits) ++stats_.size_mismatches;
-  // After an error the driver has not written the argument back.
-  const CapturePart& after = call.ret >= 0 ? captures[GPUWATCH_CAP_ARG_OUT] : kNothing;
-  read_fields(call, *info, captures[GPUWATCH_CAP_ARG_IN], after);
+  read_fields(call, *info, captures[GPUWATCH_CAP_ARG_IN], captures[GPUWATCH_CAP_ARG_OUT]);
   name_status(call);
   if (call.has(Field::kClass)) {
     name_class(call, captures);
@@ -292,8 +286,7 @@ void Decoder::read_params(Call& call, const Captures& captures, std::uint16_t st
   if (info == nullptr) return;
   call.params_expected_bytes = info->bytes;
   if (info->fields == 0) return;
-  const CapturePart& after = call.ret >= 0 ? captures[GPUWATCH_CAP_NESTED0_OUT] : kNothing;
-  read_fields(call, *info, captures[GPUWATCH_CAP_NESTED0_IN], after);
+  read_fields(call, *info, captures[GPUWATCH_CAP_NESTED0_IN], captures[GPUWATCH_CAP_NESTED0_OUT]);
 }
 
 void Decoder::decode_uvm(Call& call, const Captures& captures) const {
@@ -312,8 +305,7 @@ void Decoder::decode_uvm(Call& call, const Captures& captures) const {
   // The request word of UVM says nothing about the size: the table does.
   call.expected_bytes = info->bytes;
   call.arg_bytes = info->bytes;
-  const CapturePart& after = call.ret >= 0 ? captures[GPUWATCH_CAP_ARG_OUT] : kNothing;
-  read_fields(call, *info, captures[GPUWATCH_CAP_ARG_IN], after);
+  read_fields(call, *info, captures[GPUWATCH_CAP_ARG_IN], captures[GPUWATCH_CAP_ARG_OUT]);
   name_status(call);
 }
 
@@ -322,9 +314,9 @@ void Decoder::decode_nvkms(Call& call, const Captures& captures) const {
   call.number = call.request;
   const CapturePart& in = captures[GPUWATCH_CAP_ARG_IN];
   const tables::Entry* entry = nullptr;
-  if (in.bytes >= 8) {
-    call.number = static_cast<std::uint32_t>(load(in.data, 4));
-    call.set(Field::kParamsSize, load(in.data + 4, 4));
+  if (const std::byte* at = in.at(0, 8)) {
+    call.number = static_cast<std::uint32_t>(load(at, 4));
+    call.set(Field::kParamsSize, load(at + 4, 4));
     entry = tables::nvkms.find(call.number, branch_);
   }
   if (entry == nullptr) {

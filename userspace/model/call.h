@@ -124,7 +124,7 @@ struct Call {
   Tag tag = Tag::kNone;
   bool failed = false;     // ret < 0, or a status that is neither OK nor a warning
   bool denied = false;     // failed because the caller may not
-  bool truncated = false;  // a capture faulted, was capped or left out
+  bool truncated = false;  // a capture faulted, was cut short or left out
   bool named = false;      // every number of this call has a name
 
   std::uint32_t minor = 0;    // of the device node

@@ -59,8 +59,10 @@ static bool nested_valid(const struct gpuwatch_plan_nested* n, uint32_t in_bytes
 }
 
 static bool entry_valid(const struct gpuwatch_plan_entry* e) {
-  if ((e->cmd_mask & 0xff) != 0xff || e->in_bytes > GPUWATCH_PLAN_CAP_MAX || e->out_bytes > GPUWATCH_PLAN_CAP_MAX)
+  if ((e->cmd_mask & 0xff) != 0xff || e->in_bytes > GPUWATCH_PLAN_CAP_MAX || e->out_bytes > GPUWATCH_PLAN_CAP_MAX ||
+      e->out_offset > GPUWATCH_PLAN_CAP_MAX)
     return false;
+  if ((e->flags & ~GPUWATCH_PLAN_XFER) || !e->node_mask || e->node_mask >> GPUWATCH_NODE_MAX) return false;
   if ((e->flags & GPUWATCH_PLAN_XFER) && e->in_bytes != kXferBytes) return false;
   return nested_valid(&e->nested[0], e->in_bytes) && nested_valid(&e->nested[1], e->in_bytes);
 }
@@ -152,13 +154,13 @@ static uint32_t room(uint32_t len) {
 }
 
 static void capture(struct gw_ioctl_call* call, uint16_t what, const void* copy, uint64_t from, uint32_t want,
-                    uint32_t len) {
+                    uint32_t len, uint32_t offset) {
   struct gpuwatch_capture* head = (struct gpuwatch_capture*)((char*)call->rec + call->used);
   uint32_t padded = (len + 7u) & ~7u;
   head->what = what;
   head->flags = want > len ? GPUWATCH_CAPF_CAPPED : 0;
   head->want = want;
-  head->pad = 0;
+  head->offset = offset;
   if (copy) {
     memcpy(head + 1, copy, len);
   } else if (!copy_user(head + 1, from, len)) {
@@ -174,7 +176,7 @@ static void capture(struct gw_ioctl_call* call, uint16_t what, const void* copy,
 struct wanted {
   uint16_t what;
   uint64_t from;
-  uint32_t want, len;
+  uint32_t want, len, offset;  // offset: of `from` in the argument
 };
 
 // Several captures by one system call, which costs most of a copy. False, and
@@ -196,7 +198,8 @@ static bool capture_together(struct gw_ioctl_call* call, const struct wanted* li
     *head = (struct gpuwatch_capture){.what = list[i].what,
                                       .flags = list[i].want > list[i].len ? GPUWATCH_CAPF_CAPPED : 0,
                                       .want = list[i].want,
-                                      .len = list[i].len};
+                                      .len = list[i].len,
+                                      .offset = list[i].offset};
     memset((char*)(head + 1) + list[i].len, 0, room(list[i].len) - sizeof *head - list[i].len);
     call->used += room(list[i].len);
     call->io->nr_captures++;
@@ -237,9 +240,13 @@ static uint32_t least(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
+static uint32_t most(uint32_t a, uint32_t b) {
+  return a > b ? a : b;
+}
+
 struct argument {
   const struct gpuwatch_plan_entry* entry;
-  uint32_t want, in, out;
+  uint32_t want, in, out, out_offset;
 };
 
 // What to copy for a command whose word declares so many bytes.
@@ -248,10 +255,11 @@ static struct argument argument_of(uint32_t word, uint32_t declared, uint8_t kin
   if (a.entry) {
     a.in = a.entry->in_bytes;
     a.out = a.entry->out_bytes;
-    if (!declared) a.want = a.in > a.out ? a.in : a.out;
+    a.out_offset = a.entry->out_offset;
+    if (!declared) a.want = most(a.in, a.out + a.out_offset);
   }
   a.in = least(a.in, a.want);
-  a.out = least(a.out, a.want);
+  a.out = a.want > a.out_offset ? least(a.out, a.want - a.out_offset) : 0;
   return a;
 }
 
@@ -275,7 +283,7 @@ void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd,
     if (!xfer_ok) memset(&xfer, 0, sizeof xfer);
     from = xfer.ptr;
     a = argument_of(least(xfer.size, _IOC_SIZEMASK) << _IOC_SIZESHIFT | (xfer.cmd & 0xff), xfer.size, call->node.kind);
-    if (!xfer.size || is_xfer(a.entry)) a = (struct argument){NULL, 0, 0, 0};
+    if (!xfer.size || is_xfer(a.entry)) a = (struct argument){0};
   }
   const struct gpuwatch_plan_entry* e = a.entry;
 
@@ -285,7 +293,7 @@ void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd,
   uint32_t head_len = least(a.in, sizeof head);
   bool nested = e && (e->nested[0].len_kind || e->nested[1].len_kind) && head_len && copy_user(head, from, head_len);
   uint32_t total = (uint32_t)(sizeof *call->rec + sizeof *call->io) + (wrapped ? room(sizeof xfer) : 0);
-  if (a.want) total += room(a.in);
+  if (a.in) total += room(a.in);
   if (a.out) total += room(a.out);
   for (int i = 0; i < 2; i++) {
     call->nested[i] = 0;
@@ -306,6 +314,7 @@ void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd,
   call->arg = from;
   call->want[0] = a.want;
   call->arg_out = a.out;
+  call->out_offset = a.out_offset;
   call->io->cmd = cmd;
   call->io->arg = arg;
   call->rec->flags = 0;
@@ -313,26 +322,29 @@ void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd,
     call->rec->flags = GPUWATCH_F_XFER;
     call->io->inner_cmd = xfer.cmd;
     call->io->inner_size = xfer.size;
-    capture(call, GPUWATCH_CAP_XFER_IN, xfer_ok ? &xfer : NULL, arg, sizeof xfer, sizeof xfer);
+    capture(call, GPUWATCH_CAP_XFER_IN, xfer_ok ? &xfer : NULL, arg, sizeof xfer, sizeof xfer, 0);
   }
-  if (a.want) capture(call, GPUWATCH_CAP_ARG_IN, nested && a.in <= sizeof head ? head : NULL, from, a.want, a.in);
+  if (a.in) capture(call, GPUWATCH_CAP_ARG_IN, nested && a.in <= sizeof head ? head : NULL, from, a.want, a.in, 0);
   for (int i = 0; i < 2; i++)
     if (call->nested_dirs[i] & kBefore)
       capture(call, (uint16_t)(GPUWATCH_CAP_NESTED0_IN + 2 * i), NULL, call->nested[i], call->want[i + 1],
-              call->len[i + 1]);
+              call->len[i + 1], 0);
 }
 
 void gw_ioctl_end(struct gw_ioctl_call* call, int64_t ret, uint64_t begin_ns, uint64_t end_ns) {
   if (!call->entry) return;
   struct wanted after[3];
   int n = 0;
-  if (call->arg_out) after[n++] = (struct wanted){GPUWATCH_CAP_ARG_OUT, call->arg, call->want[0], call->arg_out};
+  if (call->arg_out)
+    after[n++] = (struct wanted){GPUWATCH_CAP_ARG_OUT, call->arg + call->out_offset, call->want[0], call->arg_out,
+                                 call->out_offset};
   for (int i = 0; i < 2; i++)
     if (call->nested_dirs[i] & kAfter)
       after[n++] = (struct wanted){(uint16_t)(GPUWATCH_CAP_NESTED0_OUT + 2 * i), call->nested[i], call->want[i + 1],
-                                   call->len[i + 1]};
+                                   call->len[i + 1], 0};
   if (n < 2 || !capture_together(call, after, n))
-    for (int i = 0; i < n; i++) capture(call, after[i].what, NULL, after[i].from, after[i].want, after[i].len);
+    for (int i = 0; i < n; i++)
+      capture(call, after[i].what, NULL, after[i].from, after[i].want, after[i].len, after[i].offset);
   uint16_t flags = call->rec->flags;
   gw_fill_head(call->proc, call->rec, GPUWATCH_REC_IOCTL, call->used, end_ns);
   call->rec->flags |= flags;

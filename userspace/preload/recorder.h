@@ -57,9 +57,9 @@ struct gw_ioctl_call {
   struct gpuwatch_rec_ioctl* io;
   uint32_t used;  // bytes of rec written so far
   uint64_t arg, nested[2];
-  uint32_t want[3], len[3];  // argument, nested 0 and 1
-  uint8_t capped[3];         // bit 0 before the call, bit 1 after it
-  uint32_t arg_out;
+  uint32_t want[3], len[3];      // argument, nested 0 and 1
+  uint8_t capped[3];             // bit 0 before the call, bit 1 after it
+  uint32_t arg_out, out_offset;  // bytes to copy after the call, and from where
   uint8_t nested_dirs[2];
   uint64_t file_id;
   struct gw_node node;

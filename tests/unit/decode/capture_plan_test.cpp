@@ -31,7 +31,8 @@ TEST_P(PlanOfBranch, KeepsTheKernelsLimits) {
     EXPECT_EQ(entry.cmd & ~entry.cmd_mask, 0U);
     EXPECT_NE(entry.node_mask, 0U);
     EXPECT_EQ(entry.node_mask >> GPUWATCH_NODE_MAX, 0U);
-    EXPECT_EQ(entry.pad, 0U);
+    EXPECT_LE(entry.out_offset, std::uint32_t{GPUWATCH_PLAN_CAP_MAX});
+    EXPECT_EQ(entry.out_offset % 8, 0U);
     EXPECT_LE(entry.in_bytes, GPUWATCH_PLAN_CAP_MAX);
     EXPECT_LE(entry.out_bytes, GPUWATCH_PLAN_CAP_MAX);
     EXPECT_EQ(entry.flags & ~std::uint32_t{GPUWATCH_PLAN_XFER}, 0U);
@@ -89,7 +90,43 @@ TEST_P(PlanOfBranch, UvmTakesExactlyTheStruct) {
   EXPECT_EQ(deinit->in_bytes, 0);
   const gpuwatch_plan_entry* map = entry_for(plan, 33, GPUWATCH_NODE_UVM);
   ASSERT_NE(map, nullptr);
-  EXPECT_EQ(map->out_bytes, GetParam() == 535 ? 1200 : 9264);
+  EXPECT_EQ(map->out_offset + map->out_bytes, GetParam() == 535 ? 1200U : 9264U);
+}
+
+TEST_P(PlanOfBranch, OfLargeArgumentsOnlyTheEnds) {
+  const gpuwatch_plan_entry* map = entry_for(plan, 33, GPUWATCH_NODE_UVM);
+  ASSERT_NE(map, nullptr);
+  EXPECT_EQ(map->in_bytes, 256);
+  EXPECT_EQ(map->out_bytes, 32);
+  const gpuwatch_plan_entry* pool = entry_for(plan, 68, GPUWATCH_NODE_UVM);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(pool->in_bytes, 256);
+  EXPECT_LE(pool->out_bytes, 40);
+  // An older or newer driver's struct may be larger, so there is room for more.
+  const gpuwatch_plan_entry* dma_buf = entry_for(plan, 0xC00046D9 | (2600 << 16), GPUWATCH_NODE_CTL);
+  ASSERT_NE(dma_buf, nullptr);
+  EXPECT_LE(dma_buf->in_bytes, 256);
+  EXPECT_LE(dma_buf->out_bytes, 32 + 64 + 8);
+  EXPECT_GT(dma_buf->out_offset, 2500U);
+}
+
+// No plan may hide from the decoder what it reads.
+TEST_P(PlanOfBranch, EveryFieldOfUvmIsCopied) {
+  const unsigned branch = tables::choose_branch({GetParam(), 1, 1}).index;
+  for (const tables::Entry& command : tables::all(tables::uvm)) {
+    const tables::StructInfo* info = tables::struct_info(command.struct_id, branch);
+    if (((command.branches >> branch) & 1) == 0 || info == nullptr) continue;
+    const gpuwatch_plan_entry* entry = entry_for(plan, command.key, GPUWATCH_NODE_UVM);
+    ASSERT_NE(entry, nullptr) << command.name;
+    for (const tables::FieldSpec& spec : tables::fields_of(*info)) {
+      const std::uint32_t end = std::uint32_t{spec.offset} + spec.width;
+      const bool after = spec.offset >= entry->out_offset && end <= entry->out_offset + entry->out_bytes;
+      const bool before = spec.source != 1 && end <= entry->in_bytes;
+      // Larger than a plan can reach: none of these is part of a story.
+      if (end > GPUWATCH_PLAN_CAP_MAX) continue;
+      EXPECT_TRUE(before || after) << command.name << " at " << spec.offset;
+    }
+  }
 }
 
 TEST_P(PlanOfBranch, InlineDriverLogsAreCut) {

@@ -155,6 +155,52 @@ TEST(Decoder, UvmMapNamesItsMemory) {
   EXPECT_EQ(call.get(Field::kFd), 9U);
 }
 
+// What a plan that takes both ends of the large argument leaves of such a call.
+Blob map_by_ends(std::uint32_t status, std::uint32_t offset = 9232, std::int64_t ret = 0) {
+  const std::string before = Argument(256).u64(0, 0x7F0000000000).u64(8, 0x200000).bytes();
+  const std::string after = Argument(32).u32(16, 7).u32(20, 0xC1D00024).u32(24, 0x5C000011).u32(28, status).bytes();
+  return test::ioctl_record(head_on(GPUWATCH_NODE_UVM), 33, ret,
+                            {{GPUWATCH_CAP_ARG_IN, before, 0, 9264}, {GPUWATCH_CAP_ARG_OUT, after, offset, 9264}});
+}
+
+TEST(Decoder, FieldsOfALargeArgumentComeFromBothEnds) {
+  const Decoder decoder(k580);
+  const Blob blob = map_by_ends(0x56);
+  const Call call = decoder.decode(parsed(blob));
+  EXPECT_EQ(call.get(Field::kAddress), 0x7F0000000000U);
+  EXPECT_EQ(call.get(Field::kLength), 0x200000U);
+  EXPECT_EQ(call.get(Field::kFd), 7U);
+  EXPECT_EQ(call.get(Field::kClient), 0xC1D00024U);
+  EXPECT_EQ(call.get(Field::kObject), 0x5C000011U);
+  EXPECT_EQ(call.get(Field::kStatus), 0x56U);
+  EXPECT_TRUE(call.failed);
+  EXPECT_FALSE(call.truncated) << "the plan wanted no more";
+}
+
+TEST(Decoder, FieldsBesideTheWindowAreLeftOut) {
+  const Decoder decoder(k580);
+  const Blob before_it = map_by_ends(0, 9200);
+  const Call early = decoder.decode(parsed(before_it));
+  EXPECT_FALSE(early.has(Field::kStatus));
+  EXPECT_FALSE(early.has(Field::kClient));
+  EXPECT_TRUE(early.has(Field::kAddress));
+  EXPECT_TRUE(early.truncated);
+  const Blob cuts_client = map_by_ends(0, 9254);
+  EXPECT_FALSE(decoder.decode(parsed(cuts_client)).has(Field::kClient)) << "its first two bytes are missing";
+  const Blob at_start = map_by_ends(0x56, 0);  // as recordings without offsets have it
+  EXPECT_FALSE(decoder.decode(parsed(at_start)).has(Field::kStatus));
+  const Blob far = map_by_ends(0, 0xFFFFFFF0);
+  EXPECT_FALSE(decoder.decode(parsed(far)).has(Field::kStatus));
+}
+
+TEST(Decoder, AfterAnErrorTheTailIsTheCallers) {
+  const Decoder decoder(k580);
+  const Blob blob = map_by_ends(0x56, 9232, -14);
+  const Call call = decoder.decode(parsed(blob));
+  EXPECT_FALSE(call.has(Field::kStatus));
+  EXPECT_EQ(call.get(Field::kClient), 0xC1D00024U);
+}
+
 TEST(Decoder, UvmNumberThatLooksEncoded) {
   const Blob blob = test::uvm_call(0x30000001, Argument(16));
   const Call call = Decoder(k580).decode(parsed(blob));

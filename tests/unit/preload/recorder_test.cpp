@@ -268,7 +268,7 @@ TEST_F(Recorded, TakesThePlanOfTheFile) {
                                   .flags = 0,
                                   .in_bytes = 8,
                                   .out_bytes = 0,
-                                  .pad = 0,
+                                  .out_offset = 0,
                                   .nested = {}};
   ASSERT_TRUE(write_plan_file(directory_ + "/plan", {&entry, 1}, {}, 0).ok());
   environment_ = {{GW_ENV_PLAN, directory_ + "/plan"}};
@@ -279,8 +279,29 @@ TEST_F(Recorded, TakesThePlanOfTheFile) {
   EXPECT_EQ(control.captures[0].head.want, 32u);
   EXPECT_EQ(control.captures[0].head.flags, GPUWATCH_CAPF_CAPPED);
   const IoctlView entropy = ioctl_of(of_type(GPUWATCH_REC_IOCTL)[0]);
-  ASSERT_EQ(entropy.count, 1u);
-  EXPECT_EQ(entropy.captures[0].head.len, 0u) << "default_bytes is 0";
+  EXPECT_EQ(entropy.count, 0u) << "default_bytes is 0";
+}
+
+TEST_F(Recorded, TakesResultsFromWhereThePlanSays) {
+  gpuwatch_plan_entry entries[2]{};
+  entries[0] = {0xc020462a, 0xffffffff, 1u << GPUWATCH_NODE_GPU, 0, 8, 64, 12, {}};
+  // RNDGETENTCNT declares 4 bytes: nothing is left behind 8.
+  entries[1] = {0x80045200, 0xffffffff, 1u << GPUWATCH_NODE_GPU, 0, 0, 4, 8, {}};
+  ASSERT_TRUE(write_plan_file(directory_ + "/plan", entries, {}, 256).ok());
+  environment_ = {{GW_ENV_PLAN, directory_ + "/plan"}};
+  run({"basic"});
+  expect_success();
+  const IoctlView control = ioctl_of(of_type(GPUWATCH_REC_IOCTL)[1]);
+  ASSERT_EQ(control.count, 2u);
+  EXPECT_EQ(control.captures[0].head.len, 8u);
+  EXPECT_EQ(control.captures[0].head.offset, 0u);
+  EXPECT_EQ(control.captures[1].head.what, GPUWATCH_CAP_ARG_OUT);
+  EXPECT_EQ(control.captures[1].head.offset, 12u);
+  EXPECT_EQ(control.captures[1].head.len, 20u) << "cut by what the request word declares";
+  EXPECT_EQ(control.captures[1].head.want, 32u);
+  EXPECT_EQ(control.captures[1].head.flags, GPUWATCH_CAPF_CAPPED);
+  const IoctlView entropy = ioctl_of(of_type(GPUWATCH_REC_IOCTL)[0]);
+  EXPECT_EQ(entropy.count, 0u);
 }
 
 TEST_F(Recorded, FallsBackFromABrokenPlan) {
