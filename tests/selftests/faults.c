@@ -6,6 +6,7 @@
  */
 #include <kselftest_harness.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
@@ -48,11 +49,20 @@ static int inject(const char *where, const char *probability)
 	return err | set(where, "probability", probability);
 }
 
-/* Faults hit the calling thread only while this is on. */
+/*
+ * Faults hit the calling process only while this is on. Switching them off may
+ * run into one itself, so the file is opened before, and the write repeated.
+ */
 static void fail_me(bool on)
 {
-	if (lab_write("/proc/thread-self/make-it-fail", on ? "1" : "0"))
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open("/proc/self/make-it-fail", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
 		abort();
+	while (pwrite(fd, on ? "1" : "0", 1, 0) != 1)
+		;
 }
 
 FIXTURE_SETUP(faults)
