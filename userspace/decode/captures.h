@@ -13,10 +13,10 @@
 namespace gpuwatch::decode {
 
 struct CapturePart {
-  const std::byte* data = nullptr;
-  std::uint32_t bytes = 0;
-  std::uint32_t want = 0;
-  std::uint32_t offset = 0;  // of data in the argument or buffer
+  const std::byte* data;
+  std::uint32_t bytes;
+  std::uint32_t want;
+  std::uint32_t offset;  // of data in the argument or buffer
 
   // The bytes at a place in the argument, nullptr where not all were copied.
   const std::byte* at(std::uint32_t place, std::uint32_t width) const {
@@ -45,15 +45,19 @@ class Captures {
       // Both ends of a large argument, as the plan wants it.
       if (head.offset != 0 && std::uint64_t{head.offset} + head.len >= head.want) both_ends_ = true;
       // The first of a kind counts; kinds of a newer schema are skipped.
-      if (head.what < parts_.size() && parts_[head.what].data == nullptr)
+      if (head.what < parts_.size() && ((present_ >> head.what) & 1U) == 0) {
         parts_[head.what] = {payload.data() + at, head.len, head.want, head.offset};
+        present_ |= 1U << head.what;
+      }
       at += padded;
     }
     return true;
   }
 
   // Empty where there is none.
-  const CapturePart& operator[](gpuwatch_capture_what what) const { return parts_[what]; }
+  CapturePart operator[](gpuwatch_capture_what what) const {
+    return ((present_ >> what) & 1U) != 0 ? parts_[what] : CapturePart{};
+  }
 
   // Bytes are missing that the plan wanted, or a struct ends beyond them.
   bool truncated() const {
@@ -64,7 +68,8 @@ class Captures {
 
  private:
   static constexpr unsigned kMost = 8;
-  std::array<CapturePart, 8> parts_{};
+  std::array<CapturePart, 8> parts_;              // set where present: most calls have two
+  std::uint32_t present_ = 0;                     // bit per gpuwatch_capture_what
   std::uint32_t argument_flags_ = 0, flags_ = 0;  // GPUWATCH_CAPF_* of captures
   bool both_ends_ = false;
 };

@@ -312,7 +312,7 @@ void Decoder::decode_uvm(Call& call, const Captures& captures) const {
 void Decoder::decode_nvkms(Call& call, const Captures& captures) const {
   call.space = Space::kNvkms;
   call.number = call.request;
-  const CapturePart& in = captures[GPUWATCH_CAP_ARG_IN];
+  const CapturePart in = captures[GPUWATCH_CAP_ARG_IN];
   const tables::Entry* entry = nullptr;
   if (const std::byte* at = in.at(0, 8)) {
     call.number = static_cast<std::uint32_t>(load(at, 4));

@@ -145,12 +145,12 @@ struct Call {
   std::uint32_t expected_bytes = 0;         // size by the table; 0 not known
   std::uint32_t params_expected_bytes = 0;  // size of the nested parameters by the table; 0 not known
 
-  std::uint32_t present = 0;  // bit per Field
-  std::array<std::uint64_t, kFieldCount> values{};
+  std::uint32_t present = 0;                      // bit per Field
+  std::array<std::uint64_t, kFieldCount> values;  // set where present: clearing all costs as much as reading some
 
   bool has(Field field) const { return (present >> static_cast<unsigned>(field)) & 1U; }
   // 0 where the field is absent.
-  std::uint64_t get(Field field) const { return values[static_cast<std::size_t>(field)]; }
+  std::uint64_t get(Field field) const { return has(field) ? values[static_cast<std::size_t>(field)] : 0; }
   std::uint32_t get32(Field field) const { return static_cast<std::uint32_t>(get(field)); }
   void set(Field field, std::uint64_t value) {
     present |= 1U << static_cast<unsigned>(field);
