@@ -4,7 +4,7 @@
 // run: reading, checksum and zstd alone, and copying and parsing alone. Prints
 // a table and writes the same as JSON.
 #include <fcntl.h>
-#include <sys/resource.h>
+#include <time.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -24,28 +24,26 @@
 namespace gpuwatch::bench {
 namespace {
 
-constexpr std::uint64_t kRecords = 400'000;
-constexpr int kRounds = 5;
+constexpr std::uint64_t kRecords = 100'000;
 
 std::uint64_t sink;  // keeps results alive
 
 // CPU time of this process: other load on the machine must not count.
 double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Best of some rounds, after one to warm up.
+// Best of many short rounds: on a busy machine the caches are another's most of
+// the time, and a long round has no chance to be undisturbed.
 double best_seconds(const std::function<void()>& work) {
+  const double start = cpu_seconds();
   double best = 1e9;
-  for (int round = 0; round <= kRounds; ++round) {
+  for (int round = 0; round < 5 || (round < 100 && cpu_seconds() - start < 2.0); ++round) {
     const double begin = cpu_seconds();
     work();
-    if (round > 0) best = std::min(best, cpu_seconds() - begin);
+    best = std::min(best, cpu_seconds() - begin);
   }
   return best;
 }
@@ -136,9 +134,9 @@ void compare_choices(Table& table, const Workload& workload, const std::string& 
     options.force = true;
     options.level = level;
     options.block_bytes = static_cast<std::uint32_t>(kib) << 10;
-    const double begin = cpu_seconds();
-    if (base::Status status = write_file(workload, path, options); !status.ok()) fail(status.error().message());
-    const double write_s = cpu_seconds() - begin;
+    const double write_s = best_seconds([&] {
+      if (base::Status status = write_file(workload, path, options); !status.ok()) fail(status.error().message());
+    });
     std::size_t stored = 0;
     for (const Frame& frame : frames_of(path)) stored += frame.stored.size();
     const double read_s =
@@ -158,9 +156,9 @@ int run(const std::string& scratch, const std::string& json_path, const std::vec
   const std::string path = scratch + "/bench.gwcap";
   source::GwcapOptions options;
   options.force = true;
-  const double write_begin = cpu_seconds();
-  if (base::Status status = write_file(*workload, path, options); !status.ok()) fail(status.error().message());
-  const double write_s = cpu_seconds() - write_begin;
+  const double write_s = best_seconds([&] {
+    if (base::Status status = write_file(*workload, path, options); !status.ok()) fail(status.error().message());
+  });
   const std::vector<Frame> frames = frames_of(path);
   std::size_t stored = 0;
   for (const Frame& frame : frames) stored += frame.stored.size();
