@@ -33,7 +33,7 @@ kmod: deps ## gpuwatch.ko for the running kernel (KDIR=... for another)
 	$(Q)$(MAKE) -C kmod $(if $(KDIR),KDIR=$(KDIR))
 
 demo: deps ## the main job in a virtual machine: recorded CUDA calls, two containers, live
-	$(Q)tests/vm/demo
+	$(Q)tests/vm/demo/run
 
 demo-replay: all ## the same view from a recording: no virtual machine, no root
 	$(Q)tests/demo-replay

@@ -4,6 +4,7 @@
 #define GW_COMPAT_FTRACE_H
 
 #include <linux/ftrace.h>
+#include <asm/cpufeature.h>
 
 /*
  * PERMANENT: with the sysctl kernel.ftrace_enabled at 0 the redirect would be
@@ -22,6 +23,16 @@
 #define GW_FTRACE_FLAGS (FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT | \
 			 FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_RECURSION_SAFE)
 #endif
+
+/* Indirect branches must land on ENDBR64 (IBT) or behind a type hash (kCFI). */
+static inline bool gw_must_enter_at_start(void)
+{
+#ifdef X86_FEATURE_IBT
+	if (boot_cpu_has(X86_FEATURE_IBT))
+		return true;
+#endif
+	return IS_ENABLED(CONFIG_CFI_CLANG) || IS_ENABLED(CONFIG_CFI);
+}
 
 #ifdef HAS_FTRACE_REGS_SET_IP
 #define gw_ftrace_set_ip(fregs, addr) ftrace_regs_set_instruction_pointer(fregs, addr)

@@ -165,13 +165,8 @@ int gw_hook_init(void)
 
 	if (err)
 		return err;
-	err = gw_target_init();
-	if (err)
-		return err;
-	err = gw_discover_init();
-	if (err)
-		gw_target_exit();
-	return err;
+	gw_target_init();
+	return gw_discover_init();
 }
 
 /* Nothing is attached: the module's reference saw to that. */
@@ -179,5 +174,4 @@ void gw_hook_exit(void)
 {
 	gw_discover_exit();
 	cancel_delayed_work_sync(&gw_idle_work);
-	gw_target_exit();
 }

@@ -31,7 +31,7 @@ struct gw_flow {
 struct gw_target {
 	unsigned long func;	/* 0: the slot is free */
 	unsigned long wrapper;
-	struct gw_flow __percpu *flow;
+	unsigned long body;	/* where a redirected call goes on; 0: not known yet */
 	u8 op;			/* enum gpuwatch_op */
 	u8 method;		/* GPUWATCH_METHOD_* in force */
 	int error;
@@ -43,8 +43,7 @@ extern struct gw_target gw_targets[GW_TARGETS_MAX];
 extern struct mutex gw_hook_lock;
 
 /* target.c: the slots. Under gw_hook_lock unless said otherwise. */
-int gw_target_init(void);
-void gw_target_exit(void);
+void gw_target_init(void);
 struct gw_target *gw_target_add(enum gpuwatch_op op, unsigned long func, const char *module);
 void gw_target_remove(struct gw_target *target);
 int gw_target_hook(struct gw_target *target);
@@ -55,14 +54,16 @@ u64 gw_target_in_flight(void);		/* sum over all, without the lock */
 int gw_target_get(struct gpuwatch_target *to);	/* takes the lock itself */
 unsigned int gw_target_count(void);
 
-static inline void gw_target_enter(struct gw_target *target)
+DECLARE_PER_CPU(struct gw_flow[GW_TARGETS_MAX], gw_flows);
+
+static __always_inline void gw_target_enter(struct gw_target *target)
 {
-	this_cpu_inc(target->flow->in);
+	this_cpu_inc(gw_flows[target - gw_targets].in);
 }
 
-static inline void gw_target_leave(struct gw_target *target)
+static __always_inline void gw_target_leave(struct gw_target *target)
 {
-	this_cpu_inc(target->flow->out);
+	this_cpu_inc(gw_flows[target - gw_targets].out);
 }
 
 /* redirect.c, kretprobe.c: the two methods. */

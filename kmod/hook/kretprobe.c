@@ -52,7 +52,7 @@ static int gw_kretprobe_enter(struct kretprobe_instance *ri, struct pt_regs *reg
 	case GPUWATCH_OP_IOCTL:
 	case GPUWATCH_OP_COMPAT_IOCTL:
 		if (probed->wanted)
-			gw_record_ioctl_enter(&probed->call, (struct file *)args[0], args[1],
+			gw_record_ioctl_enter_atomic(&probed->call, (struct file *)args[0], args[1],
 					      args[2], GPUWATCH_F_PROBE, probed->captures,
 					      sizeof(probed->captures));
 		break;
@@ -133,7 +133,7 @@ void gw_kretprobe_clear(struct gw_target *target)
 	atomic64_add(target->kretprobe.nmissed, &gw_kretprobe_missed_before);
 	target->kretprobe.nmissed = 0;
 	for_each_possible_cpu(cpu) {
-		struct gw_flow *flow = per_cpu_ptr(target->flow, cpu);
+		struct gw_flow *flow = &per_cpu(gw_flows, cpu)[target - gw_targets];
 
 		flow->out = flow->in;
 	}

@@ -2,14 +2,17 @@
 /*
  * redirect.c - the first method: an ftrace callback changes the instruction
  * pointer at the entry of the driver's function to a wrapper of ours, as live
- * patches do. The wrapper calls the function at its real address; the callback
- * sees that the caller is ours and lets that call through.
+ * patches do. The wrapper goes on behind the ftrace site, so that other users
+ * of ftrace see the call once. Where the processor or the compiler demands that
+ * functions are entered at their start (IBT, kCFI), it does that, and the
+ * callback sees that the caller is ours and lets the call through.
  *
  * One ftrace_ops serves all functions: taking out the last one waits for a
  * grace period of all tasks, a tenth of a second or more, and that once.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
+#include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 
 #include "compat/ftrace.h"
@@ -20,13 +23,13 @@
 #define GW_SITES 512	/* at least four times GW_TARGETS_MAX, a power of two */
 
 /*
- * From ftrace site to wrapper: open addressing by the site's address. Entries
- * are added in place, wrapper first. To take some out while callbacks look, a
+ * From ftrace site to target: open addressing by the site's address. Entries
+ * are added in place, target first. To take some out while callbacks look, a
  * second table is filled and put in the first one's place.
  */
 struct gw_site {
 	unsigned long site;
-	unsigned long wrapper;
+	struct gw_target *target;
 };
 
 static struct gw_site gw_site_tables[2][GW_SITES];
@@ -37,9 +40,19 @@ static unsigned long gw_text_bytes __read_mostly;
 static unsigned int gw_redirects;	/* functions in the filter of gw_redirect_ops */
 static bool gw_registered;		/* gw_redirect_ops is live */
 
+static bool gw_enter_at_start;
+module_param_named(enter_at_start, gw_enter_at_start, bool, 0444);
+MODULE_PARM_DESC(enter_at_start, "enter driver functions at their start, as IBT and kCFI demand (for tests)");
+
+static unsigned long gw_redirect_body(const struct gw_target *target, unsigned long site)
+{
+	return gw_enter_at_start ? target->func : site + MCOUNT_INSN_SIZE;
+}
+
 int gw_redirect_init(void)
 {
 	BUILD_BUG_ON(GW_SITES < 4 * GW_TARGETS_MAX);
+	gw_enter_at_start |= gw_must_enter_at_start();
 	gw_text = gw_module_text(THIS_MODULE, &gw_text_bytes);
 	return gw_text_bytes ? 0 : -EINVAL;
 }
@@ -54,6 +67,7 @@ static void notrace gw_redirect(unsigned long ip, unsigned long parent_ip,
 				struct ftrace_ops *ops, GW_FTRACE_ARG *regs)
 {
 	const struct gw_site *sites;
+	struct gw_target *target;
 	unsigned int slot;
 
 	if (!gw_consumer_any() || parent_ip - gw_text < gw_text_bytes)
@@ -61,7 +75,10 @@ static void notrace gw_redirect(unsigned long ip, unsigned long parent_ip,
 	sites = READ_ONCE(gw_sites);
 	for (slot = gw_site_slot(ip); sites[slot].site; slot = (slot + 1) % GW_SITES) {
 		if (likely(sites[slot].site == ip)) {
-			gw_ftrace_set_ip(regs, sites[slot].wrapper);
+			target = sites[slot].target;
+			gw_ftrace_set_ip(regs, target->wrapper);
+			if (unlikely(!READ_ONCE(target->body)))
+				WRITE_ONCE(target->body, gw_redirect_body(target, ip));
 			return;
 		}
 	}
@@ -72,13 +89,13 @@ static struct ftrace_ops gw_redirect_ops = {
 	.flags = GW_FTRACE_FLAGS,
 };
 
-static void gw_site_set(struct gw_site *sites, unsigned long site, unsigned long wrapper)
+static void gw_site_set(struct gw_site *sites, unsigned long site, struct gw_target *target)
 {
 	unsigned int slot = gw_site_slot(site);
 
 	while (sites[slot].site && sites[slot].site != site)
 		slot = (slot + 1) % GW_SITES;
-	sites[slot].wrapper = wrapper;
+	sites[slot].target = target;
 	smp_store_release(&sites[slot].site, site); /* callbacks see both or none */
 }
 
@@ -95,7 +112,7 @@ static void gw_sites_rebuild(void)
 		if (gw_targets[i].method == GPUWATCH_METHOD_REDIRECT)
 			for (j = 0; j < ARRAY_SIZE(gw_site_offsets); j++)
 				gw_site_set(other, gw_targets[i].func + gw_site_offsets[j],
-					    gw_targets[i].wrapper);
+					    &gw_targets[i]);
 	smp_store_release(&gw_sites, other);
 	synchronize_rcu(); /* callbacks, with preemption off, have left the old one */
 }
@@ -112,7 +129,7 @@ static int gw_redirect_filter(struct gw_target *target, bool remove)
 
 	/* Both: from v5.18 on ftrace takes the first address for the second. */
 	for (i = 0; i < ARRAY_SIZE(gw_site_offsets) && !remove; i++)
-		gw_site_set(gw_sites, target->func + gw_site_offsets[i], target->wrapper);
+		gw_site_set(gw_sites, target->func + gw_site_offsets[i], target);
 	for (i = 0; i < ARRAY_SIZE(gw_site_offsets); i++) {
 		unsigned long site = target->func + gw_site_offsets[i];
 

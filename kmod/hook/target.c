@@ -12,31 +12,20 @@
 
 struct gw_target gw_targets[GW_TARGETS_MAX];
 DEFINE_MUTEX(gw_hook_lock); /* slots, tables, state: see hook.h */
-static struct gw_flow __percpu *gw_flows;	/* GW_TARGETS_MAX per CPU */
+DEFINE_PER_CPU(struct gw_flow[GW_TARGETS_MAX], gw_flows);
 
 static bool gw_use_kretprobe;
 module_param_named(kretprobe, gw_use_kretprobe, bool, 0444);
 MODULE_PARM_DESC(kretprobe, "hook driver functions by kretprobe even where ftrace could (for tests)");
 
-int gw_target_init(void)
+void gw_target_init(void)
 {
 	unsigned int i;
 
-	gw_flows = __alloc_percpu(sizeof(struct gw_flow) * GW_TARGETS_MAX,
-				  __alignof__(struct gw_flow));
-	if (!gw_flows)
-		return -ENOMEM;
 	for (i = 0; i < GW_TARGETS_MAX; i++) {
 		gw_targets[i].op = i / GW_TARGETS_PER_OP;
 		gw_targets[i].wrapper = gw_wrapper(gw_targets[i].op, i % GW_TARGETS_PER_OP);
-		gw_targets[i].flow = gw_flows + i;
 	}
-	return 0;
-}
-
-void gw_target_exit(void)
-{
-	free_percpu(gw_flows);
 }
 
 /* Exact only when no call goes in; else it may be too high by those under way. */
@@ -47,10 +36,10 @@ void gw_target_flow(const struct gw_target *target, u64 *calls, u64 *in_flight)
 
 	/* `out` first: a call between the two sums counts as in flight. */
 	for_each_possible_cpu(cpu)
-		out += READ_ONCE(per_cpu_ptr(target->flow, cpu)->out);
+		out += READ_ONCE(per_cpu(gw_flows, cpu)[target - gw_targets].out);
 	smp_rmb(); /* order of the two sums; no partner: counters only grow */
 	for_each_possible_cpu(cpu)
-		in += READ_ONCE(per_cpu_ptr(target->flow, cpu)->in);
+		in += READ_ONCE(per_cpu(gw_flows, cpu)[target - gw_targets].in);
 	*calls = in;
 	*in_flight = in - out;
 }
@@ -91,6 +80,7 @@ struct gw_target *gw_target_add(enum gpuwatch_op op, unsigned long func, const c
 	if (!target)
 		return ERR_PTR(-ENOSPC);
 	target->func = func;
+	target->body = 0;
 	target->error = 0;
 	strscpy(target->module, module, sizeof(target->module));
 	return target;

@@ -25,8 +25,8 @@ static __always_inline long gw_wrap_ioctl(struct gw_target *target, struct file 
 	long ret;
 
 	gw_target_enter(target);
-	gw_record_ioctl_enter(&call, file, cmd, arg, 0, NULL, 0);
-	ret = ((gw_ioctl_fn)target->func)(file, cmd, arg);
+	gw_record_ioctl_enter(&call, file, cmd, arg);
+	ret = ((gw_ioctl_fn)READ_ONCE(target->body))(file, cmd, arg);
 	gw_record_ioctl_exit(&call, ret);
 	gw_target_leave(target);
 	return ret;
@@ -44,7 +44,7 @@ static noinline int gw_wrap_mmap(struct gw_target *target, struct file *file,
 	gw_target_enter(target);
 	wanted = gw_record_file(file, &id);
 	begin = gw_clock_mark();
-	ret = ((gw_mmap_fn)target->func)(file, vma);
+	ret = ((gw_mmap_fn)READ_ONCE(target->body))(file, vma);
 	if (wanted) {
 		range = gw_vma_range_of(vma);
 		gw_record_mmap(&id, &range, begin, ret, 0);
@@ -64,7 +64,7 @@ static noinline int gw_wrap_release(struct gw_target *target, struct inode *inod
 	gw_target_enter(target);
 	wanted = gw_record_file(file, &id);
 	begin = gw_clock_mark();
-	ret = ((gw_inode_fn)target->func)(inode, file);
+	ret = ((gw_inode_fn)READ_ONCE(target->body))(inode, file);
 	if (wanted)
 		gw_record_release(&id, begin, 0);
 	gw_target_leave(target);
@@ -79,7 +79,7 @@ static noinline int gw_wrap_open(struct gw_target *target, struct inode *inode,
 	int ret;
 
 	gw_target_enter(target);
-	ret = ((gw_inode_fn)target->func)(inode, file);
+	ret = ((gw_inode_fn)READ_ONCE(target->body))(inode, file);
 	if (!ret)
 		gw_discover_opened(file);
 	gw_record_open(file, begin, ret, 0);
@@ -101,7 +101,7 @@ static noinline int gw_wrap_mmap_prepare(struct gw_target *target, struct vm_are
 	gw_target_enter(target);
 	wanted = desc->file && gw_record_file(desc->file, &id);
 	begin = gw_clock_mark();
-	ret = ((gw_mmap_prepare_fn)target->func)(desc);
+	ret = ((gw_mmap_prepare_fn)READ_ONCE(target->body))(desc);
 	if (wanted) {
 		range = (struct gw_vma_range) { desc->start, desc->end, desc->pgoff,
 						gw_vm_desc_flags(desc) };

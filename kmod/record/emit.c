@@ -23,7 +23,7 @@ static __always_inline void gw_copy_words(void *to, const void *from, u32 bytes)
 	const u64 *f = from, *end = from + bytes;
 	u64 *t = to;
 
-	for (; end - f >= 8; t += 8, f += 8) {
+	for (; f + 8 <= end; t += 8, f += 8) {
 		t[0] = READ_ONCE(f[0]);
 		t[1] = READ_ONCE(f[1]);
 		t[2] = READ_ONCE(f[2]);
@@ -52,11 +52,12 @@ static noinline bool gw_filter_narrow(const struct gw_filter *filter, struct cgr
 }
 
 static __always_inline bool gw_filter_passes(const struct gw_filter *filter, u16 type,
-					     const struct gw_file_id *file, struct cgroup *cgroup)
+					     const struct gw_file_id *file, bool has_file,
+					     struct cgroup *cgroup)
 {
 	if (!(filter->class_mask & GPUWATCH_CLASS(type)))
 		return false;
-	if (!file)
+	if (!has_file)
 		return true;
 	if (!(filter->node_mask & (1U << file->kind)))
 		return false;
@@ -64,7 +65,7 @@ static __always_inline bool gw_filter_passes(const struct gw_filter *filter, u16
 }
 
 static __always_inline bool gw_emit_one(struct gw_ring *ring, const struct gw_source *source,
-					const struct gw_subject *subject)
+					bool has_file, const struct gw_subject *subject)
 {
 	u32 len = sizeof(struct gpuwatch_rec) + source->fixed_bytes + source->data_bytes;
 	struct gpuwatch_rec *rec;
@@ -75,7 +76,7 @@ static __always_inline bool gw_emit_one(struct gw_ring *ring, const struct gw_so
 	if (unlikely(!rec))
 		return false;
 	gw_emit_head(rec, subject, source->type, len, seq);
-	if (source->file) {
+	if (has_file) {
 		rec->file_id = source->file->file_id;
 		rec->rdev = source->file->rdev;
 		*(u32 *)&rec->node_kind = source->file->kind;
@@ -111,7 +112,7 @@ static enum gw_pass gw_emit_pass(const struct gw_source *source, struct gw_subje
 		if (consumer->number <= *after)
 			continue;
 		if (!gw_filter_passes(rcu_dereference_sched(consumer->filter), source->type,
-				      source->file, subject->cgroup))
+				      source->file, source->file, subject->cgroup))
 			continue;
 		if (defs) {
 			if (defs->buf)
@@ -119,7 +120,7 @@ static enum gw_pass gw_emit_pass(const struct gw_source *source, struct gw_subje
 		} else if (gw_define_needed(consumer, ring, subject->pair_key)) {
 			return GW_PASS_DEFINE;
 		}
-		wake |= gw_emit_one(ring, source, subject);
+		wake |= gw_emit_one(ring, source, source->file, subject);
 		*after = consumer->number;
 	}
 	return wake ? GW_PASS_WAKE : GW_PASS_DONE;
@@ -140,9 +141,14 @@ static __always_inline void gw_subject_fill(struct gw_subject *subject, u16 flag
 	subject->flags = flags;
 	subject->cgroup = gw_identity_cgroup(&subject->flags);
 	subject->cgroup_id = cgroup_id(subject->cgroup);
-	subject->pair_key = gw_identity_task_key() ^ subject->cgroup_id * 0xc2b2ae3d27d4eb4fULL;
-	if (unlikely(current->flags & PF_KTHREAD))
-		subject->flags |= GPUWATCH_F_KTHREAD;
+	/* The task's part is spread over all bits, so that a sum tells pairs apart. */
+	subject->pair_key = gw_identity_task_key() + subject->cgroup_id;
+}
+
+/* Releases may come late, from a kernel thread; ioctls never do. */
+static u16 gw_flags_now(u16 flags)
+{
+	return current->flags & PF_KTHREAD ? flags | GPUWATCH_F_KTHREAD : flags;
 }
 
 /* Goes on behind consumer number @after, with definitions at hand. */
@@ -152,7 +158,7 @@ static noinline void gw_emit_defined(const struct gw_source *source, u64 after)
 	struct gw_subject subject;
 
 	rcu_read_lock(); /* keeps the cgroup while preemption is on */
-	gw_subject_fill(&subject, source->flags);
+	gw_subject_fill(&subject, gw_flags_now(source->flags));
 	gw_define_prepare(&defs, &subject);
 	preempt_disable();
 	gw_emit_pass(source, &subject, &defs, &after);
@@ -169,7 +175,7 @@ void gw_emit(struct gw_source *source)
 	u64 after = 0;
 
 	preempt_disable();
-	gw_subject_fill(&subject, source->flags);
+	gw_subject_fill(&subject, gw_flags_now(source->flags));
 	pass = gw_emit_pass(source, &subject, NULL, &after);
 	preempt_enable();
 	if (pass == GW_PASS_DEFINE)
@@ -193,20 +199,21 @@ static noinline void gw_emit_plain_defined(struct gw_call *call, u32 bytes, u64 
 	gw_emit_defined(&source, after);
 }
 
-/*
- * Out of line, away from the loop over consumers: the compiler would keep too
- * much of both in registers and spill the rest.
- */
-static noinline bool gw_write_plain(struct gw_ring *ring, struct gw_call *call, u32 bytes)
+static __always_inline bool gw_write_plain(struct gw_ring *ring, struct gw_call *call, u32 bytes)
 {
-	const struct gw_source source = {
+	struct gw_source source;
+
+	/* Or the compiler computes all it can ahead of the loop, and spills it. */
+	OPTIMIZER_HIDE_VAR(ring);
+	OPTIMIZER_HIDE_VAR(bytes);
+	OPTIMIZER_HIDE_VAR(call);
+	source = (struct gw_source) {
 		.type = GPUWATCH_REC_IOCTL,
 		.file = &call->file,
 		.fixed = &call->fixed,
 		.fixed_bytes = bytes,
 	};
-
-	return gw_emit_one(ring, &source, &call->subject);
+	return gw_emit_one(ring, &source, true, &call->subject);
 }
 
 /* What gw_emit() does, written out: nothing but @call lies in memory. */
@@ -226,7 +233,7 @@ void gw_emit_plain(struct gw_call *call, u32 bytes)
 		struct gw_ring *ring = &consumer->set->rings[subject->cpu];
 
 		if (!gw_filter_passes(rcu_dereference_sched(consumer->filter),
-				      GPUWATCH_REC_IOCTL, &call->file, subject->cgroup))
+				      GPUWATCH_REC_IOCTL, &call->file, true, subject->cgroup))
 			continue;
 		if (gw_define_needed(consumer, ring, subject->pair_key)) {
 			preempt_enable();

@@ -16,7 +16,7 @@
 #include "ring/ring.h"
 
 void gw_emit(struct gw_source *source);
-/* The same for the most frequent record: @bytes from call->fixed on. */
+/* The same for an ioctl whose captures are on the stack: @bytes from call->fixed on. */
 void gw_emit_plain(struct gw_call *call, u32 bytes);
 
 /* Definitions made ready with preemption on. */

@@ -57,46 +57,44 @@ static __always_inline bool gw_argument_find(struct gw_argument *to, u8 kind, u3
 					     u32 encoded)
 {
 	const struct gw_plan_step *step;
-	u32 in, out, flags, want = encoded;
+	u32 in, out, out_offset, flags, want = encoded;
 
 	preempt_disable(); /* an RCU read section, and cheaper than its calls */
 	step = gw_plan_find(rcu_dereference_sched(gw_plan), kind, cmd);
 	in = step->in_bytes;
 	out = step->out_bytes;
 	flags = step->flags;
-	to->out_offset = step->out_offset;
+	out_offset = step->out_offset;
 	if (unlikely(flags & GW_STEP_NESTED))
 		memcpy(to->nested, step->nested, sizeof(to->nested));
 	preempt_enable();
-	to->flags = flags;
 	if (unlikely(!encoded))
-		want = flags & GW_STEP_DEFAULT ? 0 : max(in, out + to->out_offset);
+		want = flags & GW_STEP_DEFAULT ? 0 : max(in, out + out_offset);
 	to->want = want;
-	if (likely(flags & GW_STEP_PLAIN && want >= max(in, out))) {
+	if (likely(flags & GW_STEP_PLAIN && want >= in && want >= out)) {
 		to->in = in;
 		to->out = out;
 		return true;
 	}
+	to->flags = flags;
+	to->out_offset = out_offset;
 	to->in = min(in, want);
-	to->out = want > to->out_offset ? min(out, want - to->out_offset) : 0;
+	to->out = want > out_offset ? min(out, want - out_offset) : 0;
 	/* A command without entry and of a common size. */
 	return flags & GW_STEP_DEFAULT && to->in && to->in % 8 == 0 && to->in <= GW_STAGE_INLINE;
 }
 
-/* An upper bound of what both snapshots of a call will need. */
-static u32 gw_stage_need(const struct gw_argument *arg)
+/* Bytes that a capture of @len bytes takes in the stage. */
+static u32 gw_capture_bytes(u32 len)
 {
-	const u32 head = sizeof(struct gpuwatch_capture) + 7;
-	u32 need = arg->in + arg->out + 2 * head;
-	unsigned int i;
+	return sizeof(struct gpuwatch_capture) + ALIGN(len, 8);
+}
 
-	if (arg->flags & GPUWATCH_PLAN_XFER)
-		return GW_STAGE_LARGE;
-	if (arg->flags & GW_STEP_NESTED)
-		for (i = 0; i < 2; i++)
-			if (arg->nested[i].len_kind != GPUWATCH_LEN_NONE)
-				need += 2 * (arg->nested[i].cap + head);
-	return need;
+/* A pool buffer, once it is known that the small stage will not do. */
+static void gw_stage_expect(struct gw_stage *stage, u32 bytes)
+{
+	if (unlikely(bytes > stage->room - stage->used) && !stage->nofault && !stage->pooled)
+		gw_stage_enlarge(stage);
 }
 
 /* The wrapper is {u32 cmd, u32 size, u64 ptr}; from here on arg is the inner one. */
@@ -130,10 +128,14 @@ static void gw_unwrap_xfer(struct gw_call *call)
 	}
 }
 
-/* @bytes: the argument as it was copied, arg.in bytes of it, or NULL. */
-static void gw_nested_enter(struct gw_call *call, const u8 *bytes)
+/*
+ * @bytes: the argument as it was copied, arg.in bytes of it, or NULL. False
+ * when there is nothing behind it.
+ */
+static bool gw_nested_enter(struct gw_call *call, const u8 *bytes)
 {
 	static const u8 what[] = { GPUWATCH_CAP_NESTED0_IN, GPUWATCH_CAP_NESTED1_IN };
+	u32 expect = gw_capture_bytes(call->arg.out);
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
@@ -144,10 +146,20 @@ static void gw_nested_enter(struct gw_call *call, const u8 *bytes)
 		if (!bytes || plan->len_kind == GPUWATCH_LEN_NONE)
 			continue;
 		gw_nested_find(nested, plan, bytes, call->arg.in);
-		if (nested->len && plan->directions & 1)
+		if (nested->len)
+			expect += hweight16(plan->directions) * gw_capture_bytes(nested->len);
+	}
+	if (!call->nested[0].len && !call->nested[1].len)
+		return false;
+	gw_stage_expect(&call->stage, expect);
+	for (i = 0; i < 2; i++) {
+		const struct gw_nested *nested = &call->nested[i];
+
+		if (nested->len && call->arg.nested[i].directions & 1)
 			gw_stage_copy(&call->stage, what[i], nested->ptr, nested->want,
 				      nested->len);
 	}
+	return true;
 }
 
 static noinline void gw_nested_exit(struct gw_call *call)
@@ -165,25 +177,27 @@ static noinline void gw_nested_exit(struct gw_call *call)
 }
 
 /* Wrapped, nested, large, odd, or not allowed to sleep: all but a plain argument. */
-static noinline void gw_snapshot_slow(struct gw_call *call, void *buf, u32 bytes)
+static noinline void gw_snapshot_slow(struct gw_call *call, void *buf, u32 bytes, bool nofault)
 {
 	struct gw_argument *arg = &call->arg;
 	const u8 *copy = NULL;
 
-	if (buf) {
-		gw_stage_begin(&call->stage, buf, bytes, true);
-	} else {
-		gw_stage_begin(&call->stage, call->small, sizeof(call->small), false);
-		if (gw_stage_need(arg) > sizeof(call->small))
-			gw_stage_enlarge(&call->stage);
-	}
+	gw_stage_begin(&call->stage, buf, bytes, nofault);
 	if (arg->flags & GPUWATCH_PLAN_XFER)
 		gw_unwrap_xfer(call);
+	gw_stage_expect(&call->stage, gw_capture_bytes(arg->in) + gw_capture_bytes(arg->out));
 	if (arg->in)
 		copy = gw_stage_copy(&call->stage, GPUWATCH_CAP_ARG_IN, arg->ptr, arg->want,
 				     arg->in);
-	if (arg->flags & GW_STEP_NESTED)
-		gw_nested_enter(call, copy);
+	if (arg->flags & GW_STEP_NESTED && gw_nested_enter(call, copy))
+		return;
+	/* Often a pointer is NULL; what is left is an argument like others. */
+	arg->flags = 0;
+	if (arg->in && !arg->out_offset && arg->out % 8 == 0 && arg->out <= GW_STAGE_INLINE &&
+	    call->stage.nr == 1 && call->stage.buf == call->small) {
+		arg->in_used = call->stage.used;
+		call->plain = true;
+	}
 }
 
 static noinline void gw_record_slow(struct gw_call *call)
@@ -205,6 +219,10 @@ static noinline void gw_record_slow(struct gw_call *call)
 		gw_nested_exit(call);
 	call->fixed.nr_captures = call->stage.nr;
 	call->fixed.pad = 0;
+	if (likely(call->stage.buf == call->small)) {
+		gw_emit_plain(call, sizeof(call->fixed) + call->stage.used);
+		return;
+	}
 	source = (struct gw_source) {
 		.type = GPUWATCH_REC_IOCTL,
 		.flags = call->flags,
@@ -233,28 +251,52 @@ static __always_inline u32 gw_snapshot_plain(struct gpuwatch_capture *head,
 	return sizeof(*head);
 }
 
-void gw_record_ioctl_enter(struct gw_call *call, struct file *file, unsigned int cmd,
-			   unsigned long argument, u16 flags, void *buf, u32 bytes)
+/* False: nobody wants it. */
+static __always_inline bool gw_call_begin(struct gw_call *call, struct file *file,
+					  unsigned int cmd, unsigned long argument)
 {
-	struct gw_argument *arg = &call->arg;
-
 	call->wanted = gw_record_file(file, &call->file) &&
 		       gw_consumer_wanted(GPUWATCH_REC_IOCTL, call->file.kind);
 	if (unlikely(!call->wanted))
-		return;
-	call->flags = unlikely(in_compat_syscall()) ? flags | GPUWATCH_F_COMPAT : flags;
+		return false;
+	call->flags = unlikely(in_compat_syscall()) ? GPUWATCH_F_COMPAT : 0;
 	call->fixed.cmd = cmd;
 	call->fixed.inner_cmd = 0;
 	call->fixed.arg = argument;
 	call->fixed.inner_size = 0;
+	call->arg.ptr = argument;
+	return true;
+}
 
-	arg->ptr = argument;
-	call->plain = gw_argument_find(arg, call->file.kind, cmd, gw_encoded_bytes(cmd)) && !buf;
+void gw_record_ioctl_enter(struct gw_call *call, struct file *file, unsigned int cmd,
+			   unsigned long argument)
+{
+	struct gw_argument *arg = &call->arg;
+
+	if (unlikely(!gw_call_begin(call, file, cmd, argument)))
+		return;
+	call->plain = gw_argument_find(arg, call->file.kind, cmd, gw_encoded_bytes(cmd));
 	if (likely(call->plain))
 		arg->in_used = gw_snapshot_plain((void *)call->small, GPUWATCH_CAP_ARG_IN, arg,
 						 arg->in);
 	else
-		gw_snapshot_slow(call, buf, bytes);
+		gw_snapshot_slow(call, call->small, sizeof(call->small), false);
+	call->begin = gw_clock_mark();
+}
+
+void gw_record_ioctl_enter_atomic(struct gw_call *call, struct file *file, unsigned int cmd,
+				  unsigned long argument, u16 flags, void *buf, u32 bytes)
+{
+	struct gw_argument *arg = &call->arg;
+
+	if (!gw_call_begin(call, file, cmd, argument))
+		return;
+	call->flags |= flags;
+	arg->flags = 0;
+	arg->out_offset = 0;
+	gw_argument_find(arg, call->file.kind, cmd, gw_encoded_bytes(cmd));
+	call->plain = false;
+	gw_snapshot_slow(call, buf, bytes, true);
 	call->begin = gw_clock_mark();
 }
 

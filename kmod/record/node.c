@@ -4,11 +4,12 @@
  * follows from family and minor.
  */
 #include <linux/ctype.h>
+#include <linux/dcache.h>
 #include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/workqueue.h>
+#include <uapi/linux/magic.h>
 
 #include "record/node.h"
 
@@ -67,11 +68,20 @@ static void gw_node_parse(char *text, u8 *majors)
 	}
 }
 
+/* The real list, and not what a mount namespace may show under that name. */
+static bool gw_node_is_list(struct file *file)
+{
+	const struct dentry *dentry = file->f_path.dentry;
+
+	return file_inode(file)->i_sb->s_magic == PROC_SUPER_MAGIC &&
+	       IS_ROOT(dentry->d_parent) && !strcmp(dentry->d_name.name, "devices");
+}
+
 /*
- * In a kernel thread, so that the path is looked up in the first mount
- * namespace and not in that of a container that loads a driver or opens a node.
+ * In the caller's mount namespace: who attaches, or loads a driver. Kernel
+ * threads have none to speak of in newer kernels.
  */
-static void gw_node_refresh_work(struct work_struct *work)
+void gw_node_refresh(void)
 {
 	const size_t room = 16384;
 	u8 *majors = kzalloc(GW_MAJORS, GFP_KERNEL);
@@ -80,34 +90,24 @@ static void gw_node_refresh_work(struct work_struct *work)
 	loff_t pos = 0;
 	ssize_t got = 0;
 
+	WRITE_ONCE(gw_majors[GW_NVIDIA_MAJOR], GW_FAMILY_FRONTEND);
 	if (!majors || !text)
 		goto out_free;
 	majors[GW_NVIDIA_MAJOR] = GW_FAMILY_FRONTEND;
 	file = filp_open("/proc/devices", O_RDONLY, 0);
-	if (!IS_ERR(file)) {
+	if (IS_ERR(file))
+		goto out_free;
+	if (gw_node_is_list(file))
 		got = kernel_read(file, text, room - 1, &pos);
-		filp_close(file, NULL);
-	}
+	filp_close(file, NULL);
 	if (got > 0) {
 		text[got] = '\0';
 		gw_node_parse(text, majors);
 		memcpy(gw_majors, majors, GW_MAJORS);
-	} else {
-		gw_majors[GW_NVIDIA_MAJOR] = GW_FAMILY_FRONTEND;
 	}
 out_free:
 	kfree(text);
 	kfree(majors);
-}
-
-void gw_node_refresh(void)
-{
-	struct work_struct work;
-
-	INIT_WORK_ONSTACK(&work, gw_node_refresh_work);
-	schedule_work(&work);
-	flush_work(&work);
-	destroy_work_on_stack(&work);
 }
 
 bool gw_node_is_driver(const char *name)

@@ -14,7 +14,7 @@
 
 #define GW_NODE_NONE	0xff
 
-/* Reads /proc/devices; sleeps. Without /proc the known names are kept. */
+/* Reads /proc/devices; sleeps. Where it can't, what is known is kept. */
 void gw_node_refresh(void);
 
 #define GW_MAJORS		512	/* CHRDEV_MAJOR_MAX */

@@ -64,9 +64,9 @@ struct gw_argument {
 	u32 want;
 	u32 in;
 	u32 out;
-	u32 out_offset;
+	u32 in_used;		/* when plain: bytes of the first capture, head included */
+	u32 out_offset;		/* not when plain, nor what follows */
 	u32 flags;		/* of the plan's step */
-	u32 in_used;		/* plain: bytes of the first capture, head included */
 	struct gpuwatch_plan_nested nested[2];
 };
 
@@ -89,12 +89,14 @@ struct gw_call {
 	struct gw_nested nested[2];
 };
 
+void gw_record_ioctl_enter(struct gw_call *call, struct file *file, unsigned int cmd,
+			   unsigned long arg);
 /*
- * With @buf the caller may not sleep: user memory is read only where it is
+ * The same where the caller may not sleep: user memory is read only where it is
  * present, and captures go into @buf, of @bytes bytes, not into the pool.
  */
-void gw_record_ioctl_enter(struct gw_call *call, struct file *file, unsigned int cmd,
-			   unsigned long arg, u16 flags, void *buf, u32 bytes);
+void gw_record_ioctl_enter_atomic(struct gw_call *call, struct file *file, unsigned int cmd,
+				  unsigned long arg, u16 flags, void *buf, u32 bytes);
 void gw_record_ioctl_exit(struct gw_call *call, long ret);
 
 struct gw_vma_range {

@@ -81,6 +81,7 @@ void gw_stage_enlarge(struct gw_stage *stage)
 
 	if (!buf)
 		return;
+	memcpy(buf, stage->buf, stage->used);
 	stage->buf = buf;
 	stage->room = GW_STAGE_LARGE;
 	stage->pooled = true;

@@ -33,7 +33,7 @@ u64 gw_stage_exhausted(void);
 void *gw_stage_pool_get(void);
 void gw_stage_pool_put(void *buf);
 
-/* Takes a pool buffer when there is one. */
+/* Moves to a pool buffer when there is one. */
 void gw_stage_enlarge(struct gw_stage *stage);
 
 /* Makes @stage ready, in memory of the caller's own. */

@@ -10,6 +10,7 @@
 #ifndef GW_RING_H
 #define GW_RING_H
 
+#include <linux/cache.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 #include <linux/wait.h>
@@ -38,7 +39,7 @@ struct gw_ring {
 	bool overwrite;
 	struct page **pages;			/* producer page, then data twice */
 	struct page *cons_page;
-};
+} ____cacheline_aligned; /* rings of other CPUs are written at the same time */
 
 struct gw_ring_set {
 	unsigned int nr_cpus;
