@@ -52,9 +52,9 @@ static int gw_kretprobe_enter(struct kretprobe_instance *ri, struct pt_regs *reg
 	case GPUWATCH_OP_IOCTL:
 	case GPUWATCH_OP_COMPAT_IOCTL:
 		if (probed->wanted)
-			gw_record_ioctl_enter_atomic(&probed->call, (struct file *)args[0], args[1],
-					      args[2], GPUWATCH_F_PROBE, probed->captures,
-					      sizeof(probed->captures));
+			gw_record_ioctl_enter_atomic(&probed->call, (struct file *)args[0],
+						     args[1], args[2], GPUWATCH_F_PROBE,
+						     probed->captures, sizeof(probed->captures));
 		break;
 	case GPUWATCH_OP_OPEN:
 		probed->file = (struct file *)args[1];

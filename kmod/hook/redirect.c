@@ -113,7 +113,7 @@ static void gw_sites_rebuild(void)
 			for (j = 0; j < ARRAY_SIZE(gw_site_offsets); j++)
 				gw_site_set(other, gw_targets[i].func + gw_site_offsets[j],
 					    &gw_targets[i]);
-	smp_store_release(&gw_sites, other);
+	smp_store_release(&gw_sites, other); /* filled before it is looked into */
 	synchronize_rcu(); /* callbacks, with preemption off, have left the old one */
 }
 

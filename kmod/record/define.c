@@ -20,7 +20,8 @@ void gw_define_prepare(struct gw_definitions *defs, const struct gw_subject *sub
 		return;
 	defs->task = defs->buf;
 	defs->cgroup = defs->buf + GW_STAGE_LARGE / 2;
-	BUILD_BUG_ON(GW_DEFINITION_MAX > GW_STAGE_LARGE / 2);
+	BUILD_BUG_ON(GW_STAGE_LARGE / 2 < sizeof(struct gpuwatch_rec) +
+		     sizeof(struct gpuwatch_rec_task) + GPUWATCH_PATH_MAX);
 	defs->cgroup->flags = subject->flags;
 	gw_identity_define_task(defs->task);
 	gw_identity_define_cgroup(defs->cgroup, subject->cgroup);
@@ -48,8 +49,8 @@ static u64 gw_seen_until(const struct gw_ring *ring, u64 pos)
 
 /* Until when the definition counts; 0: it did not fit. */
 static u64 gw_define_one(struct gw_ring *ring, struct gw_seen *seen, u64 key, u16 type,
-			  const struct gpuwatch_rec *def, const struct gw_subject *subject,
-			  bool *wake)
+			 const struct gpuwatch_rec *def, const struct gw_subject *subject,
+			 bool *wake)
 {
 	u64 pos = ring->prod->head, seq;
 	struct gpuwatch_rec *rec;

@@ -47,7 +47,4 @@ static __always_inline struct cgroup *gw_identity_cgroup(u16 *flags)
 u32 gw_identity_define_task(struct gpuwatch_rec *rec);
 u32 gw_identity_define_cgroup(struct gpuwatch_rec *rec, struct cgroup *cgroup);
 
-#define GW_DEFINITION_MAX \
-	(sizeof(struct gpuwatch_rec) + sizeof(struct gpuwatch_rec_task) + GPUWATCH_PATH_MAX)
-
 #endif

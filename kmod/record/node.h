@@ -28,6 +28,7 @@ enum gw_family {
 	GW_FAMILY_UVM,		/* nvidia-uvm, nvidia-uvm-tools */
 	GW_FAMILY_KINDS,	/* + enum gpuwatch_node_kind: all minors are of it */
 };
+
 #define GW_FAMILY_OF(kind) (GW_FAMILY_KINDS + (kind))
 
 extern u8 gw_majors[GW_MAJORS];

@@ -114,7 +114,6 @@ void gw_record_mmap(const struct gw_file_id *file, const struct gw_vma_range *ra
 void gw_record_release(const struct gw_file_id *file, u64 begin, u16 flags);
 void gw_record_state(enum gpuwatch_state event, u32 value, int error, const char *name);
 
-
 extern u64 gw_file_key[2];
 
 /* Fills @id; false when the file is not one of an NVIDIA node. */

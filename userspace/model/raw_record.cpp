@@ -20,7 +20,9 @@ std::uint64_t duration_ns(const RawRecord& record) {
   }
 }
 
-constexpr std::size_t round_up_8(std::size_t n) { return (n + 7) & ~std::size_t{7}; }
+constexpr std::size_t round_up_8(std::size_t n) {
+  return (n + 7) & ~std::size_t{7};
+}
 
 }  // namespace
 
