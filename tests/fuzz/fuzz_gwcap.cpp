@@ -91,7 +91,7 @@ void read(const std::string& file, bool by_blocks) {
   std::vector<model::RawRecord> block;
   for (;;) {
     if (by_blocks) {
-      const base::Status status = reader->next_block(block);
+      const base::Status status = reader->next_batch(block);
       for (const model::RawRecord& record : block) must(record.head.len == sizeof record.head + record.payload.size());
       seen += block.size();
       if (!status.ok() || block.empty()) break;

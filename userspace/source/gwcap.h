@@ -82,10 +82,10 @@ class GwcapReader {
   // an error, once everything before it was given; then the same error again.
   base::Result<std::optional<model::RawRecord>> next();
 
-  // The same by blocks: replaces `records` by those of the next block, or
-  // leaves it empty at the end. The fastest way; payloads are valid until the
-  // call that follows. Not to be mixed with next() inside a block.
-  base::Status next_block(std::vector<model::RawRecord>& records);
+  // The same by dozens: replaces `records` by the next ones, or leaves it
+  // empty at the end. The fastest way, when each is looked at before the call
+  // that follows; until then payloads are valid.
+  base::Status next_batch(std::vector<model::RawRecord>& records);
 
   // There once the end was reached in order.
   const std::optional<GwcapFooter>& footer() const;

@@ -47,12 +47,12 @@ struct GwcapReader::State {
   std::unique_ptr<ZSTD_DCtx_s, DctxDeleter> zstd{ZSTD_createDCtx()};
   std::vector<std::byte> stored;
   std::vector<std::byte> packed;
-  std::vector<std::byte> buffer;  // `raw` and the slack behind it
-  std::span<const std::byte> raw;
-  std::uint32_t block_records = 0;  // of the current block
-  std::uint64_t block_at = 0;       // file offset of the current block
-  std::uint64_t at = 0;             // file offset of the next read
-  std::size_t raw_at = 0;           // read position in `raw`
+  std::vector<std::byte> buffer;   // `raw` and the slack behind it
+  std::span<const std::byte> raw;  // what of the block is restored
+  Undelta undelta;                 // the rest of it
+  std::uint64_t block_at = 0;      // file offset of the current block
+  std::uint64_t at = 0;            // file offset of the next read
+  std::size_t raw_at = 0;          // read position in `raw`
   std::uint64_t records = 0;
   std::uint64_t raw_bytes = 0;
   bool ended = false;
@@ -90,6 +90,8 @@ struct GwcapReader::State {
   Status check_block(const BlockHeader& head);
   Status read_footer(const BlockHeader& head);
   Status expand(const BlockHeader& head);
+  Status restore_piece();
+  Result<bool> have_records();
 };
 
 Status GwcapReader::State::read_header() {
@@ -167,13 +169,37 @@ Status GwcapReader::State::expand(const BlockHeader& head) {
   if (n != wanted)
     return damaged(block_at + sizeof head,
                    "block of " + std::to_string(n) + " bytes, declared " + std::to_string(wanted));
-  if (delta && !undelta(std::span(packed).first(wanted), buffer.data(), head.raw_bytes))
-    return damaged(block_at + sizeof head, "the records' deltas do not fit together");
-  raw = std::span(buffer).first(head.raw_bytes);
+  undelta = delta ? Undelta(std::span(packed).first(wanted), buffer.data(), head.raw_bytes) : Undelta();
+  raw = std::span(buffer).first(delta ? 0 : head.raw_bytes);
   return {};
 }
 
-// Gets the next block of records into `raw`; false at the end.
+// Restores a piece of the block at hand.
+Status GwcapReader::State::restore_piece() {
+  constexpr std::size_t kPieceBytes = 24 << 10;
+  const bool good = undelta.more(kPieceBytes);
+  raw = std::span(buffer).first(undelta.restored());
+  if (!good) return damaged(block_at + sizeof(BlockHeader), "the records' deltas do not fit together");
+  return {};
+}
+
+// Sees to it that records lie in `raw` behind `raw_at`; false at the end.
+Result<bool> GwcapReader::State::have_records() {
+  while (raw_at == raw.size()) {
+    if (broken) return *broken;
+    if (!undelta.done()) {
+      // Records before the damage are still good: they come first.
+      if (Status status = restore_piece(); !status.ok() && raw_at == raw.size()) return std::move(status.error());
+      continue;
+    }
+    auto more = load_block();
+    if (!more || !*more) return more;
+  }
+  return true;
+}
+
+// Gets the next block of records into `raw`, as far as it is not to be
+// restored piece by piece; false at the end.
 Result<bool> GwcapReader::State::load_block() {
   for (;;) {
     if (broken) return *broken;
@@ -201,7 +227,6 @@ Result<bool> GwcapReader::State::load_block() {
     if (!holds_records(head)) continue;  // a kind of a later program
 
     if (Status status = expand(head); !status.ok()) return std::move(status.error());
-    block_records = head.records;
     return true;
   }
 }
@@ -240,13 +265,9 @@ std::uint64_t GwcapReader::raw_bytes() const {
 
 Result<std::optional<model::RawRecord>> GwcapReader::next() {
   State& s = *state_;
-  while (s.raw_at == s.raw.size()) {
-    if (s.broken) return *s.broken;
-    auto more = s.load_block();
-    if (!more) return std::move(more.error());
-    if (!*more) return std::optional<model::RawRecord>();
-  }
-  if (s.broken) return *s.broken;
+  auto more = s.have_records();
+  if (!more) return std::move(more.error());
+  if (!*more) return std::optional<model::RawRecord>();
   auto record = model::parse_record(model::Bytes(s.raw).subspan(s.raw_at));
   if (!record)
     return s.damaged(s.block_at, "record at byte " + std::to_string(s.raw_at) + " of the block has a bad length");
@@ -256,16 +277,12 @@ Result<std::optional<model::RawRecord>> GwcapReader::next() {
   return std::optional(*record);
 }
 
-Status GwcapReader::next_block(std::vector<model::RawRecord>& records) {
+Status GwcapReader::next_batch(std::vector<model::RawRecord>& records) {
   State& s = *state_;
   records.clear();
-  while (s.raw_at == s.raw.size()) {
-    auto more = s.load_block();
-    if (!more) return std::move(more.error());
-    if (!*more) return {};
-  }
-  if (s.broken) return *s.broken;
-  records.reserve(s.block_records);
+  auto more = s.have_records();
+  if (!more) return std::move(more.error());
+  if (!*more) return {};
   const model::Bytes raw = s.raw;
   while (s.raw_at < raw.size()) {
     auto record = model::parse_record(raw.subspan(s.raw_at));

@@ -106,50 +106,55 @@ void to_delta(std::span<const std::byte> raw, std::vector<std::byte>& out) {
   }
 }
 
-bool undelta(std::span<const std::byte> packed, std::byte* out, std::size_t raw_bytes) {
-  const std::byte* in = packed.data();
-  const std::byte* const in_end = in + packed.size();
-  const std::byte* const out_begin = out;
-  const std::byte* const out_end = out + raw_bytes;
-  while (in != in_end) {
-    DeltaHead head;
-    if (static_cast<std::size_t>(in_end - in) < sizeof head) return false;
-    std::memcpy(&head, in, sizeof head);
-    in += sizeof head;
-    const std::size_t record_bytes = head.record_words * kWord;
-    const std::size_t distance = head.distance_words * kWord;
-    const std::size_t pair_bytes = head.pairs * sizeof(Pair);
-    if (record_bytes == 0 || record_bytes > GPUWATCH_REC_MAX || record_bytes > static_cast<std::size_t>(out_end - out))
-      return false;
-    if (distance != 0 && (distance < record_bytes || distance > static_cast<std::size_t>(out - out_begin)))
-      return false;
-    if (pair_bytes > static_cast<std::size_t>(in_end - in)) return false;
-    const std::byte* pairs = in;
-    in += pair_bytes;
-    const std::byte* base = distance == 0 ? kZeros.data() : out - distance;
-    std::byte* const record_end = out + record_bytes;
-    for (std::size_t i = 0; i < head.pairs; ++i) {
-      Pair pair;
-      std::memcpy(&pair, pairs + i * sizeof pair, sizeof pair);
-      const std::size_t same = pair.same * kWord;
-      const std::size_t fresh = pair.fresh * kWord;
-      if (same + fresh > static_cast<std::size_t>(record_end - out)) return false;
-      // Both copies may run into the slack, or over what the next copy writes.
-      copy_chunks(out, base, same);
-      out += same;
-      base += same + fresh;
-      const auto left = static_cast<std::size_t>(in_end - in);
-      if (fresh > left) return false;
-      if (fresh + kChunk <= left)
-        copy_chunks(out, in, fresh);
-      else
-        std::memcpy(out, in, fresh);
-      out += fresh;
-      in += fresh;
-    }
-    if (out != record_end) return false;
+bool Undelta::more(std::size_t bytes) {
+  const std::size_t stop = restored() + bytes;
+  while (in_ != in_end_ && restored() < stop)
+    if (!record()) return false;
+  return in_ != in_end_ || out_ == out_end_;
+}
+
+bool Undelta::record() {
+  // Local copies: stores to the output might alias the members otherwise.
+  const std::byte* in = in_;
+  std::byte* out = out_;
+  DeltaHead head;
+  if (static_cast<std::size_t>(in_end_ - in) < sizeof head) return false;
+  std::memcpy(&head, in, sizeof head);
+  in += sizeof head;
+  const std::size_t record_bytes = head.record_words * kWord;
+  const std::size_t distance = head.distance_words * kWord;
+  const std::size_t pair_bytes = head.pairs * sizeof(Pair);
+  if (record_bytes == 0 || record_bytes > GPUWATCH_REC_MAX || record_bytes > static_cast<std::size_t>(out_end_ - out))
+    return false;
+  if (distance != 0 && (distance < record_bytes || distance > static_cast<std::size_t>(out - out_begin_))) return false;
+  if (pair_bytes > static_cast<std::size_t>(in_end_ - in)) return false;
+  const std::byte* pairs = in;
+  in += pair_bytes;
+  const std::byte* base = distance == 0 ? kZeros.data() : out - distance;
+  std::byte* const record_end = out + record_bytes;
+  for (std::size_t i = 0; i < head.pairs; ++i) {
+    Pair pair;
+    std::memcpy(&pair, pairs + i * sizeof pair, sizeof pair);
+    const std::size_t same = pair.same * kWord;
+    const std::size_t fresh = pair.fresh * kWord;
+    if (same + fresh > static_cast<std::size_t>(record_end - out)) return false;
+    // Both copies may run into the slack, or over what the next copy writes.
+    copy_chunks(out, base, same);
+    out += same;
+    base += same + fresh;
+    const auto left = static_cast<std::size_t>(in_end_ - in);
+    if (fresh > left) return false;
+    if (fresh + kChunk <= left)
+      copy_chunks(out, in, fresh);
+    else
+      std::memcpy(out, in, fresh);
+    out += fresh;
+    in += fresh;
   }
-  return out == out_end;
+  if (out != record_end) return false;
+  in_ = in;
+  out_ = out;
+  return true;
 }
 
 }  // namespace gpuwatch::source

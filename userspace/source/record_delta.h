@@ -35,9 +35,31 @@ constexpr std::size_t delta_bound(std::size_t raw_bytes) {
 // `raw` must be whole, well-formed records.
 void to_delta(std::span<const std::byte> raw, std::vector<std::byte>& out);
 
-// Restores exactly `raw_bytes` bytes to `out`, which has room for kDeltaSlack
-// more. False where `packed` is not what to_delta() makes: nothing is read or
-// written outside the buffers then either.
-bool undelta(std::span<const std::byte> packed, std::byte* out, std::size_t raw_bytes);
+// Restores a block piece by piece, so that what was restored last is still in
+// the processor's first cache when it is looked at.
+class Undelta {
+ public:
+  Undelta() = default;
+  // `out` has room for raw_bytes and kDeltaSlack more. Both must stay.
+  Undelta(std::span<const std::byte> packed, std::byte* out, std::size_t raw_bytes)
+      : in_(packed.data()), in_end_(in_ + packed.size()), out_begin_(out), out_(out), out_end_(out + raw_bytes) {}
+
+  // Restores whole records until `bytes` more are there or the block is whole.
+  // False where the packed bytes are not what to_delta() makes: nothing is
+  // read or written outside the buffers then either.
+  bool more(std::size_t bytes);
+
+  std::size_t restored() const { return static_cast<std::size_t>(out_ - out_begin_); }
+  bool done() const { return in_ == in_end_; }
+
+ private:
+  bool record();
+
+  const std::byte* in_ = nullptr;
+  const std::byte* in_end_ = nullptr;
+  std::byte* out_begin_ = nullptr;
+  std::byte* out_ = nullptr;
+  std::byte* out_end_ = nullptr;
+};
 
 }  // namespace gpuwatch::source

@@ -12,7 +12,7 @@ base::Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string
 base::Status ReplaySource::next_batch(std::vector<model::RawRecord>& batch) {
   batch.clear();
   if (ended_) return {};
-  base::Status status = reader_.next_block(batch);
+  base::Status status = reader_.next_batch(batch);
   if (!status.ok() || batch.empty()) ended_ = true;
   return status;
 }

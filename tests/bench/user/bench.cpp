@@ -94,7 +94,7 @@ void read_file(const std::string& path, Each each) {
   if (!reader) fail(reader.error().message());
   std::vector<model::RawRecord> block;
   do {
-    if (base::Status status = reader->next_block(block); !status.ok()) fail(status.error().message());
+    if (base::Status status = reader->next_batch(block); !status.ok()) fail(status.error().message());
     for (const model::RawRecord& record : block) each(record);
   } while (!block.empty());
 }
@@ -178,6 +178,10 @@ int run(const std::string& scratch, const std::string& json_path, const std::vec
     frame.resize(ZSTD_compress(frame.data(), frame.size(), workload->raw.data() + at, n, options.level));
     plain.push_back({std::move(frame), 0});
   }
+  std::size_t plain_stored = 0;
+  for (const Frame& frame : plain) plain_stored += frame.stored.size();
+  table.add("bytes of a record, zstd as they are", static_cast<double>(plain_stored) / records, "bytes/record",
+            "bytes of a record, raw");
   const auto decompress = [](const std::vector<Frame>& all) {
     ZSTD_DCtx* context = ZSTD_createDCtx();
     std::vector<std::byte> raw(source::delta_bound(source::kGwcapRawMax));

@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/io.h"
 #include "source/gwcap.h"
+#include "source/record_delta.h"
 #include "unit/support.h"
 
 namespace gpuwatch::source {
@@ -244,6 +245,36 @@ TEST_F(GwcapDamage, BadRecordLengthInsideAGoodBlock) {
     EXPECT_NE(outcome.error->message().find("record at byte " + std::to_string(raw.size())), std::string::npos)
         << outcome.error->message();
   }
+}
+
+TEST_F(GwcapDamage, BadDeltaInsideAGoodBlock) {
+  std::vector<std::byte> raw;
+  constexpr std::uint64_t kMany = 1000;  // more than one piece
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    const Blob record = sample(i);
+    raw.insert(raw.end(), record.begin(), record.end());
+  }
+  std::vector<std::byte> packed;
+  to_delta(raw, packed);
+  const auto file_of = [&](const std::vector<std::byte>& bytes) {
+    std::string file = with_one_block(compress({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
+                                      static_cast<std::uint32_t>(raw.size()), kMany);
+    BlockHeader head;
+    std::memcpy(&head, file.data() + header_end(), sizeof head);
+    head.kind = static_cast<std::uint32_t>(BlockKind::kDelta);
+    head.packed_bytes = static_cast<std::uint32_t>(bytes.size());
+    head.header_crc = base::crc32c(std::as_bytes(std::span(&head, 1)).first(offsetof(BlockHeader, header_crc)));
+    std::memcpy(file.data() + header_end(), &head, sizeof head);
+    return file;
+  };
+  EXPECT_EQ(read(file_of(packed)).records, kMany);
+  std::vector<std::byte> bad = packed;
+  bad.resize(bad.size() - 3);
+  const Outcome outcome = read(file_of(bad));
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->code(), base::Code::kBadInput);
+  EXPECT_EQ(outcome.records, kMany - 1);
+  EXPECT_NE(outcome.error->message().find("deltas do not fit"), std::string::npos) << outcome.error->message();
 }
 
 TEST_F(GwcapDamage, HostileJsonInTheHeader) {

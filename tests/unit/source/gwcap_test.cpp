@@ -82,7 +82,7 @@ TEST(Gwcap, BlocksGiveTheSameAsRecords) {
   std::vector<model::RawRecord> block;
   std::uint64_t seen = 0;
   do {
-    ASSERT_TRUE(reader->next_block(block).ok());
+    ASSERT_TRUE(reader->next_batch(block).ok());
     for (const auto& record : block) EXPECT_EQ(record.head.time_ns, 1000 + seen++);
   } while (!block.empty());
   EXPECT_EQ(seen, 500u);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuwatch tail` and `gpuwatch decode`: follow a source and print lines.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/clock.h"
@@ -22,7 +25,8 @@ namespace {
 constexpr std::chrono::milliseconds kPollTimeout{100};
 
 struct TailPlan {
-  std::string replay;  // empty: live
+  std::string replay;            // empty: live
+  bool replay_may_wait = false;  // a pipe or a terminal
   bool raw = false;
   bool json = false;
   bool utc = false;
@@ -63,8 +67,9 @@ class Follower {
       }
       paused_before = false;
       if (Status status = print(); !status.ok()) return status;
-      // Also between batches: the next one may keep us waiting, on a pipe.
-      if (Status status = output_.flush(); !status.ok()) return status;
+      // The next batch may keep us waiting, on a pipe: what we have must be seen.
+      if (plan_.replay_may_wait)
+        if (Status status = output_.flush(); !status.ok()) return status;
     }
     return output_.flush();
   }
@@ -101,7 +106,13 @@ class Follower {
   std::uint64_t records_ = 0;
 };
 
-Result<int> follow(const TailPlan& plan, const Flags& flags, const std::string& filter_text, Selection selection) {
+bool may_wait(const std::string& path) {
+  struct stat info {};
+  const int failed = path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info);
+  return failed != 0 || !S_ISREG(info.st_mode);
+}
+
+Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_text, Selection selection) {
   std::optional<Filter> filter;
   if (!filter_text.empty()) {
     auto compiled = Filter::compile(filter_text);
@@ -117,6 +128,7 @@ Result<int> follow(const TailPlan& plan, const Flags& flags, const std::string& 
       say(plan.replay + ": record schema " + std::to_string((*replay)->header().schema) + ", this program knows " +
           std::to_string(GPUWATCH_SCHEMA) + ": what is new in it is not shown");
     source = std::move(*replay);
+    plan.replay_may_wait = may_wait(plan.replay);
   } else {
     auto live = start_live(flags, selection, GPUWATCH_MODE_DROP_NEWEST);
     if (!live) return std::move(live.error());
