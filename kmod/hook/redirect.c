@@ -62,7 +62,10 @@ static __always_inline unsigned int gw_site_slot(unsigned long site)
 	return hash_long(site, ilog2(GW_SITES));
 }
 
-/* Runs with preemption off, before the first instruction of the function. */
+/*
+ * Runs before the first instruction of the function. ftrace calls it straight
+ * from its trampoline, so it may be preempted.
+ */
 static void notrace gw_redirect(unsigned long ip, unsigned long parent_ip,
 				struct ftrace_ops *ops, GW_FTRACE_ARG *regs)
 {
@@ -114,7 +117,7 @@ static void gw_sites_rebuild(void)
 				gw_site_set(other, gw_targets[i].func + gw_site_offsets[j],
 					    &gw_targets[i]);
 	smp_store_release(&gw_sites, other); /* filled before it is looked into */
-	synchronize_rcu(); /* callbacks, with preemption off, have left the old one */
+	synchronize_rcu_tasks(); /* no callback, preempted or not, is in the old one */
 }
 
 /*
