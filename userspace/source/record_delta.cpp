@@ -66,6 +66,10 @@ void append(std::vector<std::byte>& out, const T* values, std::size_t count) {
   out.insert(out.end(), bytes, bytes + count * sizeof(T));
 }
 
+void store_word(std::byte* bytes, std::size_t index, std::uint64_t word) {
+  std::memcpy(bytes + index * kWord, &word, kWord);
+}
+
 void copy_chunks(std::byte* to, const std::byte* from, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += kChunk) std::memcpy(to + at, from + at, kChunk);
 }
@@ -99,8 +103,10 @@ void to_delta(std::span<const std::byte> raw, std::vector<std::byte>& out) {
     std::size_t word = 0;
     for (const Pair& pair : pairs) {
       word += pair.same;
-      append(out, record + word * kWord, pair.fresh * kWord);
-      word += pair.fresh;
+      for (std::size_t end = word + pair.fresh; word < end; ++word) {
+        const std::uint64_t difference = word_at(record, word) - word_at(base, word);
+        append(out, &difference, 1);
+      }
     }
     at += bytes;
   }
@@ -138,17 +144,15 @@ bool Undelta::record() {
     const std::size_t same = pair.same * kWord;
     const std::size_t fresh = pair.fresh * kWord;
     if (same + fresh > static_cast<std::size_t>(record_end - out)) return false;
-    // Both copies may run into the slack, or over what the next copy writes.
+    // The copy may run into the slack, or over what comes next.
     copy_chunks(out, base, same);
     out += same;
-    base += same + fresh;
-    const auto left = static_cast<std::size_t>(in_end_ - in);
-    if (fresh > left) return false;
-    if (fresh + kChunk <= left)
-      copy_chunks(out, in, fresh);
-    else
-      std::memcpy(out, in, fresh);
+    base += same;
+    if (fresh > static_cast<std::size_t>(in_end_ - in)) return false;
+    for (std::size_t word = 0; word < pair.fresh; ++word)
+      store_word(out, word, word_at(base, word) + word_at(in, word));
     out += fresh;
+    base += fresh;
     in += fresh;
   }
   if (out != record_end) return false;

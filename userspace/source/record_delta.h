@@ -5,7 +5,8 @@
 // It makes reading and writing several times faster than compression alone.
 //
 //   per record: DeltaHead, then `pairs` times {u16 same, u16 fresh} (words taken
-//   from the base, words given), then all given words
+//   from the base, words that differ), then the differences of the latter, as
+//   numbers modulo 2^64: times and sequence numbers differ by little
 //
 // Knows nothing of records but that their first word starts with their length.
 #pragma once
