@@ -59,8 +59,11 @@ bench-kernel: all ## cost in guest instructions; writes build/bench/kernel.json
 fuzz: all ## fuzz the parsers, SECONDS_PER_TARGET each
 	$(Q)tests/fuzz/run $(SECONDS_PER_TARGET)
 
-style: deps ## formatting, checkpatch, sparse, clang-tidy
+style: deps ## licence lines, formatting, checkpatch, sparse
 	$(Q)tests/lint/style
+
+tidy: all ## clang-tidy over user space (minutes)
+	$(Q)git ls-files 'userspace/*.cpp' | xargs -P2 -n4 clang-tidy -p build/user --quiet
 
 dkms-check: deps ## the real dkms, in an isolated tree, on several kernels
 	$(Q)tests/vm/lab/dkms-check
@@ -70,7 +73,7 @@ dkms-install: ## copy the module's source to /usr/src and let dkms build it (roo
 	$(Q)dkms add gpuwatch/$(VERSION)
 	$(Q)dkms install gpuwatch/$(VERSION)
 
-install: all ## programs, recorder, man pages, udev rule under PREFIX (/usr/local)
+install: all ## program, recorder, manual under PREFIX (/usr/local)
 	$(Q)cmake --install build/user --prefix $(or $(PREFIX),/usr/local)
 
 regen: all ## rewrite generated files that are checked in
@@ -80,4 +83,4 @@ clean: ## remove build/
 	$(Q)rm -rf build
 
 .PHONY: help deps all user kmod demo demo-replay check test test-vm test-debug bench \
-	bench-kernel fuzz style dkms-check dkms-install install regen clean
+	bench-kernel fuzz style tidy dkms-check dkms-install install regen clean
