@@ -29,7 +29,7 @@ class Error {
       : code_(code), errno_(sys_errno), message_(std::move(message)) {}
 
   // An error that carries errno and its text.
-  static Error from_errno(std::string what, int sys_errno = errno) {
+  static Error from_errno(const std::string& what, int sys_errno = errno) {
     const Code code = sys_errno == EPERM || sys_errno == EACCES ? Code::kPermission
                       : sys_errno == ENOENT                     ? Code::kNotFound
                                                                 : Code::kIo;
