@@ -22,18 +22,27 @@ static struct ftrace_ops gwmodify_ops = {
 	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_SAVE_REGS_IF_SUPPORTED,
 };
 
+/* Gives the filter's memory back: ftrace_free_filter() is not for modules. */
+static void gwmodify_free_filter(void)
+{
+	ftrace_set_filter(&gwmodify_ops, NULL, 0, 1);
+}
+
 static int __init gwmodify_init(void)
 {
 	int err = ftrace_set_filter(&gwmodify_ops, (unsigned char *)function, strlen(function), 1);
 
-	return err ? err : register_ftrace_function(&gwmodify_ops);
+	if (!err)
+		err = register_ftrace_function(&gwmodify_ops);
+	if (err)
+		gwmodify_free_filter();
+	return err;
 }
 
 static void __exit gwmodify_exit(void)
 {
 	unregister_ftrace_function(&gwmodify_ops);
-	/* Gives the filter's memory back. */
-	ftrace_set_filter(&gwmodify_ops, NULL, 0, 1);
+	gwmodify_free_filter();
 }
 
 module_init(gwmodify_init);
