@@ -106,11 +106,8 @@ Result<std::unique_ptr<KmodSource>> KmodSource::start(KmodDevice device, const K
 }
 
 Status KmodSource::next_batch(std::vector<model::RawRecord>& batch) {
-  Status status = merger_->next_batch(batch, batch_records_);
-  if (!status.ok() || !stopped_ || !batch.empty()) return status;
-  // An empty batch ends a round, and that one may have begun before the stop:
-  // only a round begun after it tells that the rings are empty.
-  status = merger_->next_batch(batch, batch_records_);
+  if (!stopped_) return merger_->next_batch(batch, batch_records_);
+  Status status = merger_->drain_batch(batch, batch_records_);
   drained_ = status.ok() && batch.empty();
   return status;
 }

@@ -116,6 +116,12 @@ Status RingMerger::next_batch(std::vector<model::RawRecord>& batch, std::size_t 
   return {};
 }
 
+Status RingMerger::drain_batch(std::vector<model::RawRecord>& batch, std::size_t max_records) {
+  Status status = next_batch(batch, max_records);
+  if (!status.ok() || !batch.empty()) return status;
+  return next_batch(batch, max_records);
+}
+
 Status RingMerger::snapshot(const std::function<Status(const model::RawRecord&, model::Bytes)>& sink) {
   struct Copy {
     std::vector<std::byte> bytes;

@@ -34,6 +34,11 @@ class RingMerger {
   // is the time to wait for more.
   base::Status next_batch(std::vector<model::RawRecord>& batch, std::size_t max_records);
 
+  // For when nothing more is written: as next_batch, but an empty batch means
+  // that the rings are empty. The round in progress may have begun before the
+  // last record came, so its end alone says nothing.
+  base::Status drain_batch(std::vector<model::RawRecord>& batch, std::size_t max_records);
+
   // Overwrite rings: copies what they hold now and gives it to `sink` in
   // order. May be repeated; takes nothing out.
   base::Status snapshot(const std::function<base::Status(const model::RawRecord&, model::Bytes)>& sink);

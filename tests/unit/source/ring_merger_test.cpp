@@ -117,6 +117,20 @@ TEST(RingMerger, ARoundEndsWhereItBegan) {
   EXPECT_EQ(times(batch), (Times{5}));
 }
 
+TEST(RingMerger, DrainingReadsWhatCameDuringTheRound) {
+  FakeRing a(0);
+  RingMerger merger({a.view()}, 4096, [] { return std::uint64_t{1000}; });
+  a.put(0, 1);
+  std::vector<model::RawRecord> batch;
+  ASSERT_TRUE(merger.next_batch(batch, 10).ok());
+  EXPECT_EQ(times(batch), (Times{0}));
+  a.put(1, 1);  // the last one, after the round began and before its end was read
+  ASSERT_TRUE(merger.drain_batch(batch, 10).ok());
+  EXPECT_EQ(times(batch), (Times{1}));
+  ASSERT_TRUE(merger.drain_batch(batch, 10).ok());
+  EXPECT_TRUE(batch.empty());
+}
+
 TEST(RingMerger, SpaceIsGivenBackOnlyAfterTheBatch) {
   FakeRing a(0);
   RingMerger merger({a.view()}, 4096, [] { return std::uint64_t{1000}; });
