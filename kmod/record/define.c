@@ -21,7 +21,10 @@ void gw_define_prepare(struct gw_definitions *defs, const struct gw_subject *sub
 	defs->task = defs->buf;
 	defs->cgroup = defs->buf + GW_STAGE_LARGE / 2;
 	BUILD_BUG_ON(GW_STAGE_LARGE / 2 < sizeof(struct gpuwatch_rec) +
-		     sizeof(struct gpuwatch_rec_task) + GPUWATCH_PATH_MAX);
+		     sizeof(struct gpuwatch_rec_task) + GPUWATCH_PATH_MAX +
+		     sizeof(struct gpuwatch_task_more) +
+		     GPUWATCH_ANCESTORS_MAX * sizeof(struct gpuwatch_ancestor) +
+		     ALIGN(GPUWATCH_NS_MAX * sizeof(u32), 8));
 	defs->cgroup->flags = subject->flags;
 	gw_identity_define_task(defs->task);
 	gw_identity_define_cgroup(defs->cgroup, subject->cgroup);

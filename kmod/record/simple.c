@@ -8,6 +8,7 @@
 #include <linux/random.h>
 #include <linux/string.h>
 
+#include "compat/inode_times.h"
 #include "record/consumer.h"
 #include "record/emit.h"
 #include "record/node.h"
@@ -40,6 +41,8 @@ void gw_record_exit(void)
 void gw_record_open(struct file *file, u64 begin, int ret, u16 flags)
 {
 	struct gpuwatch_rec_open open = { .ret = ret, .f_flags = file->f_flags };
+	const struct inode *inode = file_inode(file);
+	struct gpuwatch_open_node node;
 	struct gw_file_id id;
 	struct gw_source source = {
 		.type = GPUWATCH_REC_OPEN,
@@ -47,12 +50,21 @@ void gw_record_open(struct file *file, u64 begin, int ret, u16 flags)
 		.file = &id,
 		.fixed = &open,
 		.fixed_bytes = sizeof(open),
+		.data = &node,
+		.data_bytes = sizeof(node),
 		.duration_ns = &open.duration_ns,
 		.begin = begin,
 	};
 
-	if (gw_record_file(file, &id) && gw_consumer_wanted(source.type, id.kind))
-		gw_emit(&source);
+	/* Most opens of character devices are not ours. */
+	if (!gw_record_file(file, &id) || !gw_consumer_wanted(source.type, id.kind))
+		return;
+	node = (struct gpuwatch_open_node) {
+		.ino = inode->i_ino,
+		.ctime_ns = gw_inode_ctime_ns(inode),
+		.dev = MAJOR(inode->i_sb->s_dev) << 20 | MINOR(inode->i_sb->s_dev),
+	};
+	gw_emit(&source);
 }
 
 void gw_record_mmap(const struct gw_file_id *file, const struct gw_vma_range *range,

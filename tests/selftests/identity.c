@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <linux/sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -78,6 +80,22 @@ static unsigned int definitions_of(const struct gw_stream *s, unsigned int type,
 	return n;
 }
 
+/* What lies behind the path. */
+static const struct gpuwatch_task_more *more_of(const struct gpuwatch_rec_task *task)
+{
+	return (const void *)((const char *)(task + 1) + (task->path_len + 7) / 8 * 8);
+}
+
+static const struct gpuwatch_ancestor *ancestors_of(const struct gpuwatch_task_more *more)
+{
+	return (const void *)(more + 1);
+}
+
+static const uint32_t *ns_ids_of(const struct gpuwatch_task_more *more)
+{
+	return (const void *)(ancestors_of(more) + more->nr_ancestors);
+}
+
 static const char *path_of(const struct gpuwatch_rec_task *task)
 {
 	static char path[GPUWATCH_PATH_MAX + 1];
@@ -141,15 +159,106 @@ TEST_F(identity, header_and_task)
 		EXPECT_EQ(st.st_ino, task->exe_ino);
 		EXPECT_EQ(major(st.st_dev) << 20 | minor(st.st_dev), task->exe_dev);
 		EXPECT_STREQ(exe, path_of(task));
+		EXPECT_EQ(0, more_of(task)->flags);
+		EXPECT_EQ(1, more_of(task)->nr_ns);
+		EXPECT_EQ(getpid(), ns_ids_of(more_of(task))[0]);
+		ASSERT_LE(1, more_of(task)->nr_ancestors);
+		EXPECT_EQ(getppid(), ancestors_of(more_of(task))[0].tgid);
+		EXPECT_EQ(task->parent_start_ns, ancestors_of(more_of(task))[0].start_ns);
+		EXPECT_EQ(1, ancestors_of(more_of(task))[more_of(task)->nr_ancestors - 1].tgid);
 	}
 	EXPECT_EQ(1, n);
+}
+
+static void become_memfd(void)
+{
+	char *const argv[] = { "memory", NULL }, *const envp[] = { "GW_CALL_ONCE=1", NULL };
+	int from = open("/proc/self/exe", O_RDONLY), to = memfd_create("program", MFD_CLOEXEC);
+	struct stat st;
+
+	if (fstat(from, &st) || sendfile(to, from, NULL, st.st_size) != st.st_size)
+		_exit(2);
+	fexecve(to, argv, envp);
+	_exit(3);
 }
 
 /* This program again, as a process that calls once and ends. */
 __attribute__((constructor)) static void call_once_when_asked(void)
 {
-	if (getenv("GW_CALL_ONCE"))
-		_exit(one_call() ? 1 : 0);
+	const char *how = getenv("GW_CALL_ONCE");
+
+	if (!how)
+		return;
+	if (!strcmp(how, "memfd"))
+		become_memfd();
+	if (!strcmp(how, "gone"))
+		unlink("/tmp/old");
+	if (!strcmp(how, "moved")) {
+		usleep(20000); /* the change's time stamp is a tick's, not the moment's */
+		rename("/tmp/old", "/tmp/new");
+	}
+	_exit(one_call() ? 1 : 0);
+}
+
+/* A node is told by its inode: one made by mknod is another than the driver's. */
+TEST_F(identity, node_of_an_open)
+{
+	struct stat host, own;
+	unsigned int at_host = 0, at_own = 0;
+	size_t i;
+	int fd;
+
+	ASSERT_EQ(0, stat("/dev/nvidiactl", &host));
+	ASSERT_EQ(0, mknod("/tmp/mine", S_IFCHR | 0600, host.st_rdev));
+	ASSERT_EQ(0, stat("/tmp/mine", &own));
+	close(lab_node("/dev/nvidiactl"));
+	fd = open("/tmp/mine", O_RDWR);
+	ASSERT_LE(0, fd);
+	close(fd);
+	unlink("/tmp/mine");
+	gw_reader_finish(&self->r, &self->s);
+	for (i = 0; i < self->s.nr; i++) {
+		const struct gpuwatch_rec *rec = gw_rec(&self->s, i);
+		const struct gpuwatch_rec_open *open = gw_payload(rec);
+		const struct gpuwatch_open_node *node = (const void *)(open + 1);
+
+		if (rec->type != GPUWATCH_REC_OPEN)
+			continue;
+		at_host += node->ino == host.st_ino &&
+			   node->dev == (major(host.st_dev) << 20 | minor(host.st_dev));
+		at_own += node->ino == own.st_ino &&
+			  node->dev == (major(own.st_dev) << 20 | minor(own.st_dev)) &&
+			  node->ctime_ns == own.st_ctim.tv_sec * 1000000000ULL + own.st_ctim.tv_nsec;
+	}
+	EXPECT_EQ(1, at_host);
+	EXPECT_EQ(1, at_own);
+}
+
+/* Programs whose file has no name: memfd, removed, renamed after the start. */
+TEST_F(identity, nameless_executables)
+{
+	static const char script[] =
+		"cp /bin/busybox /tmp/gone; cp /usr/local/bin/st-identity /tmp/old;"
+		"GW_CALL_ONCE=memfd st-identity; GW_CALL_ONCE=gone /tmp/old; cp /usr/local/bin/st-identity /tmp/old;"
+		"GW_CALL_ONCE=moved /tmp/old";
+	const char *const argv[] = { "sh", "-c", script, NULL };
+	unsigned int flags[8] = { 0 };
+	struct lab_run run;
+	size_t i;
+
+	lab_pin(0);
+	ASSERT_EQ(0, lab_run_drained(&run, argv, &self->r, &self->s));
+	for (i = 0; i < self->s.nr; i++) {
+		const struct gpuwatch_rec *rec = gw_rec(&self->s, i);
+
+		if (rec->type == GPUWATCH_REC_TASK && rec->tgid != (uint32_t)getpid())
+			flags[more_of(gw_payload(rec))->flags & 7]++;
+	}
+	EXPECT_EQ(1, flags[GPUWATCH_TASK_EXE_MEMFD]);
+	EXPECT_EQ(1, flags[GPUWATCH_TASK_EXE_DELETED]);
+	EXPECT_EQ(1, flags[GPUWATCH_TASK_EXE_CHANGED]);
+	unlink("/tmp/gone");
+	unlink("/tmp/new");
 }
 
 /* One process calls, becomes another program by exec, and calls again. */
@@ -297,6 +406,12 @@ TEST_F(identity, container)
 			EXPECT_EQ(1, task->ns_level);
 			EXPECT_EQ(2, task->ns_tgid);
 			EXPECT_EQ(1000, rec->uid);
+			ASSERT_EQ(2, more_of(task)->nr_ns);
+			EXPECT_EQ(rec->tgid, ns_ids_of(more_of(task))[0]);
+			EXPECT_EQ(2, ns_ids_of(more_of(task))[1]);
+			/* gw-storm's children are the children of the first one. */
+			EXPECT_EQ(1, more_of(task)->nr_ancestors);
+			EXPECT_EQ(1, ancestors_of(more_of(task))[0].ns_tgid);
 		}
 		if (rec->type == GPUWATCH_REC_CGROUP && cg->path_len > 1) {
 			cgroups++;

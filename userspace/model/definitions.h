@@ -15,6 +15,16 @@ namespace gpuwatch::model {
 struct TaskDef {
   gpuwatch_rec_task fixed{};
   std::string_view path;
+  gpuwatch_task_more more{};  // zeros where the record has none
+  Bytes ancestor_bytes;       // more.nr_ancestors structs gpuwatch_ancestor
+  Bytes ns_id_bytes;          // more.nr_ns 32-bit ids
+
+  gpuwatch_ancestor ancestor(std::size_t i) const {
+    return read_at<gpuwatch_ancestor>(ancestor_bytes, i * sizeof(gpuwatch_ancestor)).value_or(gpuwatch_ancestor{});
+  }
+  std::uint32_t ns_id(std::size_t i) const {
+    return read_at<std::uint32_t>(ns_id_bytes, i * sizeof(std::uint32_t)).value_or(0);
+  }
 };
 
 struct CgroupDef {
@@ -36,6 +46,21 @@ inline std::optional<std::string_view> text_at(Bytes bytes, std::size_t offset, 
   return std::string_view(reinterpret_cast<const char*>(bytes.data()) + offset, length);
 }
 
+// What follows the path: nothing in old records; false when it can't be right.
+inline bool read_more(TaskDef& task, Bytes payload, std::size_t offset) {
+  if (offset >= payload.size()) return true;
+  const auto more = read_at<gpuwatch_task_more>(payload, offset);
+  if (!more || more->nr_ancestors > GPUWATCH_ANCESTORS_MAX || more->nr_ns > GPUWATCH_NS_MAX) return false;
+  offset += sizeof *more;
+  const std::size_t ancestors = more->nr_ancestors * sizeof(gpuwatch_ancestor);
+  const std::size_t ns_ids = more->nr_ns * sizeof(std::uint32_t);
+  if (payload.size() - offset < ancestors + ns_ids) return false;
+  task.more = *more;
+  task.ancestor_bytes = payload.subspan(offset, ancestors);
+  task.ns_id_bytes = payload.subspan(offset + ancestors, ns_ids);
+  return true;
+}
+
 }  // namespace detail
 
 inline std::optional<TaskDef> parse_task(const RawRecord& record) {
@@ -44,7 +69,15 @@ inline std::optional<TaskDef> parse_task(const RawRecord& record) {
   if (!fixed) return std::nullopt;
   const auto path = detail::text_at(record.payload, sizeof *fixed, fixed->path_len);
   if (!path) return std::nullopt;
-  return TaskDef{*fixed, *path};
+  TaskDef task{*fixed, *path, {}, {}, {}};
+  if (!detail::read_more(task, record.payload, sizeof *fixed + (path->size() + 7) / 8 * 8)) return std::nullopt;
+  return task;
+}
+
+// Which node an open was of; nothing where the record does not tell.
+inline std::optional<gpuwatch_open_node> parse_open_node(const RawRecord& record) {
+  if (record.head.type != GPUWATCH_REC_OPEN) return std::nullopt;
+  return read_at<gpuwatch_open_node>(record.payload, sizeof(gpuwatch_rec_open));
 }
 
 inline std::optional<CgroupDef> parse_cgroup(const RawRecord& record) {

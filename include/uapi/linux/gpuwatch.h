@@ -43,7 +43,7 @@
 
 #define GPUWATCH_ABI_MAJOR	1
 #define GPUWATCH_ABI_MINOR	0
-#define GPUWATCH_SCHEMA		1
+#define GPUWATCH_SCHEMA		2
 
 #define GPUWATCH_COMM_LEN	16	/* bytes of comm, NUL padded */
 #define GPUWATCH_PATH_MAX	4096	/* bytes of a path in a record, at most */
@@ -170,6 +170,24 @@ struct gpuwatch_rec_open {
 };
 
 /**
+ * struct gpuwatch_open_node - which node was opened; follows gpuwatch_rec_open
+ * @ino: inode number of the node
+ * @ctime_ns: CLOCK_REALTIME when the inode was made or last changed
+ * @dev: device of the file system it lies in, (major << 20) | minor
+ * @pad: 0
+ *
+ * Since schema 2, and only where it is known: look at the record's length. Two
+ * nodes of one device number are told apart by it, the host's from one that a
+ * program made with mknod.
+ */
+struct gpuwatch_open_node {
+	__u64 ino;
+	__u64 ctime_ns;
+	__u32 dev;
+	__u32 pad;
+};
+
+/**
  * struct gpuwatch_rec_ioctl - payload of GPUWATCH_REC_IOCTL
  * @cmd: request word of the call
  * @inner_cmd: with GPUWATCH_F_XFER: command number inside the wrapper; else 0
@@ -292,6 +310,50 @@ struct gpuwatch_rec_task {
 	__u32 ns_level;
 	__u32 pid_ns;
 	__u32 path_len;
+};
+
+/* gpuwatch_task_more.flags */
+#define GPUWATCH_TASK_EXE_DELETED	(1 << 0) /* no name leads to the file any more */
+#define GPUWATCH_TASK_EXE_MEMFD		(1 << 1) /* the file never had a name: memfd_create(2) */
+#define GPUWATCH_TASK_EXE_CHANGED	(1 << 2) /* renamed, linked, written or the like after the process started */
+
+#define GPUWATCH_NS_MAX		33	/* pid namespaces a process is in, at most */
+#define GPUWATCH_ANCESTORS_MAX	16	/* ancestors in a definition, at most */
+
+/**
+ * struct gpuwatch_task_more - follows the padded path of a gpuwatch_rec_task
+ * @flags: GPUWATCH_TASK_*
+ * @exec_id: number of exec(2)s in the life of this process and its ancestors,
+ *	cut to 32 bits: another value is another program image
+ * @nr_ancestors: number of struct gpuwatch_ancestor that follow, at most
+ *	GPUWATCH_ANCESTORS_MAX: the parent first, then its parent, up to the
+ *	first process of the process's own pid namespace
+ * @nr_ns: number of __u32 behind those, at most GPUWATCH_NS_MAX, padded with 0
+ *	to 8: the process's ids from the initial pid namespace to its own
+ * @pad: 0
+ *
+ * Since schema 2, and only where it is known: look at the record's length.
+ */
+struct gpuwatch_task_more {
+	__u32 flags;
+	__u32 exec_id;
+	__u16 nr_ancestors;
+	__u16 nr_ns;
+	__u32 pad;
+};
+
+/**
+ * struct gpuwatch_ancestor - one process between a caller and its namespace's first
+ * @start_ns: CLOCK_BOOTTIME when it started
+ * @tgid: process id in the initial pid namespace
+ * @ns_tgid: process id in the caller's pid namespace, 0 outside of it
+ * @comm: name of its first thread: untrusted, any bytes
+ */
+struct gpuwatch_ancestor {
+	__u64 start_ns;
+	__u32 tgid;
+	__u32 ns_tgid;
+	char comm[GPUWATCH_COMM_LEN];
 };
 
 /**

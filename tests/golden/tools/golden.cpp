@@ -58,6 +58,9 @@ std::vector<std::byte> rename_path(const model::RawRecord& record, model::Bytes 
   const auto* text = reinterpret_cast<const std::byte*>(path.data());
   out.insert(out.end(), text, text + path.size());
   out.resize((out.size() + 7) & ~std::size_t{7});
+  // What follows the path stays.
+  const std::size_t rest = std::min(record.payload.size(), (fixed + *length + 7) & ~std::size_t{7});
+  out.insert(out.end(), record.payload.begin() + static_cast<std::ptrdiff_t>(rest), record.payload.end());
   const std::uint32_t len = static_cast<std::uint32_t>(out.size()), path_len = static_cast<std::uint32_t>(path.size());
   std::memcpy(out.data() + offsetof(gpuwatch_rec, len), &len, sizeof len);
   std::memcpy(out.data() + sizeof(gpuwatch_rec) + length_at, &path_len, sizeof path_len);

@@ -133,6 +133,18 @@ static void check_ioctl_shape(const struct gpuwatch_rec *rec, struct gw_verdict 
 		fault(v, &v->malformed, rec, "%zd bytes left behind the captures", end - p);
 }
 
+/* Bytes of what lies behind a process's path, 0 when that can't be. */
+static size_t more_bytes(const struct gpuwatch_rec *rec, const void *at)
+{
+	const struct gpuwatch_task_more *more = at;
+
+	if ((const char *)(more + 1) > (const char *)rec + rec->len || more->pad ||
+	    more->nr_ancestors > GPUWATCH_ANCESTORS_MAX || more->nr_ns > GPUWATCH_NS_MAX)
+		return 0;
+	return sizeof(*more) + more->nr_ancestors * sizeof(struct gpuwatch_ancestor) +
+	       (more->nr_ns + 1) / 2 * 8;
+}
+
 static void check_shape(const struct gpuwatch_rec *rec, struct gw_verdict *v)
 {
 	static const size_t fixed[GW_TYPES] = {
@@ -164,6 +176,11 @@ static void check_shape(const struct gpuwatch_rec *rec, struct gw_verdict *v)
 		path = ((const struct gpuwatch_rec_task *)gw_payload(rec))->path_len;
 	if (rec->type == GPUWATCH_REC_CGROUP)
 		path = ((const struct gpuwatch_rec_cgroup *)gw_payload(rec))->path_len;
+	if (rec->type == GPUWATCH_REC_OPEN)
+		want += sizeof(struct gpuwatch_open_node);
+	if (rec->type == GPUWATCH_REC_TASK && path <= GPUWATCH_PATH_MAX)
+		want += more_bytes(rec, (const char *)gw_payload(rec) + want - sizeof(*rec) +
+					 (path + 7) / 8 * 8);
 	if (path > GPUWATCH_PATH_MAX || rec->len != want + (path + 7) / 8 * 8)
 		fault(v, &v->malformed, rec, "%u bytes with a path of %zu", rec->len, path);
 }
