@@ -2,7 +2,9 @@
 // What the making of golden recordings needs beside the recorder: the capture
 // plan as a file, a .gwcap from shards brought home from the GPU machine, and
 // a count of what a recording holds. For developers; not installed.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
@@ -105,6 +107,45 @@ int convert(const std::string& shards, const std::string& header_path, const std
   return 0;
 }
 
+// Copies a recording with paths renamed, the kernel release cut to two numbers,
+// and what completed later than `seconds` after its first record left out.
+int edit(const std::string& from, const std::string& to, double seconds, const std::vector<Rename>& renames) {
+  auto reader = source::GwcapReader::open(from);
+  if (!reader.ok()) return fail(reader.error());
+  source::GwcapHeader header = reader->header();
+  header.kernel_release =
+      header.kernel_release.substr(0, header.kernel_release.find('.', header.kernel_release.find('.') + 1));
+  source::GwcapOptions options;
+  options.force = true;
+  options.level = 19;
+  auto writer = source::GwcapWriter::create(to, header, options);
+  if (!writer.ok()) return fail(writer.error());
+  std::uint64_t first_ns = 0, left_out = 0;
+  for (;;) {
+    auto next = reader->next();
+    if (!next.ok()) return fail(next.error());
+    if (!*next) break;
+    const model::RawRecord& record = **next;
+    if (first_ns == 0) first_ns = record.begin_ns();
+    if (record.head.time_ns > first_ns && static_cast<double>(record.head.time_ns - first_ns) > seconds * 1e9) {
+      ++left_out;
+      continue;
+    }
+    std::vector<std::byte> bytes(record.head.len);
+    std::memcpy(bytes.data(), &record.head, sizeof record.head);
+    std::memcpy(bytes.data() + sizeof record.head, record.payload.data(), record.payload.size());
+    if (auto status = writer->append(rename_path(record, bytes, renames)); !status.ok()) return fail(status.error());
+  }
+  if (!reader->footer()) return fail(base::Error(base::Code::kBadInput, from + ": has no end"));
+  source::GwcapFooter footer = *reader->footer();
+  if (left_out > 0) footer.notes.push_back("cut: " + std::to_string(left_out) + " later records left out");
+  if (auto status = writer->finish(footer); !status.ok()) return fail(status.error());
+  std::printf("%s: %llu records, %llu left out, %llu bytes\n", to.c_str(),
+              static_cast<unsigned long long>(writer->records()), static_cast<unsigned long long>(left_out),
+              static_cast<unsigned long long>(writer->file_bytes()));
+  return 0;
+}
+
 const char* const kTypes[] = {"?", "open", "ioctl", "mmap", "release", "task", "cgroup", "state", "image"};
 const char* const kNodes[] = {"other",   "ctl",  "gpu",  "uvm",      "uvm-tools",
                               "modeset", "caps", "imex", "nvswitch", "nvlink"};
@@ -115,6 +156,7 @@ int count(const std::string& path) {
   if (!reader.ok()) return fail(reader.error());
   std::map<std::string, std::uint64_t> calls;
   std::uint64_t faults = 0, capped = 0;
+  std::uint64_t first_ns = UINT64_MAX, last_ns = 0;  // begin and end of calls
   std::map<std::uint32_t, bool> processes;
   for (;;) {
     auto next = reader->next();
@@ -125,6 +167,8 @@ int count(const std::string& path) {
     if (record.head.type <= GPUWATCH_REC_RELEASE) {
       name += std::string(" ") + kNodes[record.head.node_kind < std::size(kNodes) ? record.head.node_kind : 0];
       processes[record.head.tgid] = true;
+      first_ns = std::min(first_ns, record.begin_ns());
+      last_ns = std::max<std::uint64_t>(last_ns, record.head.time_ns);
     }
     if (const auto view = model::parse_ioctl(record)) {
       char number[16];
@@ -142,7 +186,8 @@ int count(const std::string& path) {
   if (footer) lost = footer->lost.total();
   std::ostringstream out;
   out << "{\"records\": " << reader->records() << ", \"processes\": " << processes.size() << ", \"lost\": " << lost
-      << ", \"unreadable_captures\": " << faults << ", \"capped_captures\": " << capped << ", \"calls\": {";
+      << ", \"first_ns\": " << first_ns << ", \"last_ns\": " << last_ns << ", \"unreadable_captures\": " << faults
+      << ", \"capped_captures\": " << capped << ", \"calls\": {";
   const char* separator = "";
   for (const auto& [name, n] : calls) {
     out << separator << '"' << name << "\": " << n;
@@ -166,22 +211,25 @@ int cat(const std::string& path) {
   }
 }
 
+std::vector<Rename> renames_in(const std::vector<std::string>& args) {
+  std::vector<Rename> renames;
+  for (std::size_t i = 4; i < args.size(); ++i)
+    if (const std::size_t at = args[i].find('='); at != std::string::npos)
+      renames.push_back({args[i].substr(0, at), args[i].substr(at + 1)});
+  return renames;
+}
+
 int run(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "plan") return write_plan(args[1], args[2]);
   if (args.size() == 2 && args[0] == "count") return count(args[1]);
   if (args.size() == 2 && args[0] == "cat") return cat(args[1]);
-  if (args.size() >= 4 && args[0] == "convert") {
-    std::vector<Rename> renames;
-    for (std::size_t i = 4; i < args.size(); ++i) {
-      const std::size_t at = args[i].find('=');
-      if (at == std::string::npos) break;
-      renames.push_back({args[i].substr(0, at), args[i].substr(at + 1)});
-    }
-    return convert(args[1], args[2], args[3], renames);
-  }
+  if (args.size() >= 4 && args[0] == "convert") return convert(args[1], args[2], args[3], renames_in(args));
+  if (args.size() >= 4 && args[0] == "edit")
+    return edit(args[1], args[2], std::strtod(args[3].c_str(), nullptr), renames_in(args));
   std::fputs(
       "usage: golden plan DRIVER-VERSION OUT\n"
       "       golden convert SHARD-DIR HEADER.json OUT.gwcap [OLD-PATH-START=NEW | cgroup=PATH]...\n"
+      "       golden edit FILE.gwcap OUT.gwcap SECONDS [OLD-PATH-START=NEW | cgroup=PATH]...\n"
       "       golden count FILE.gwcap\n"
       "       golden cat FILE.gwcap\n",
       stderr);
