@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "attribute/container.h"
+#include "attribute/cgroup_entry.h"
 #include "attribute/lru_map.h"
 #include "model/definitions.h"
 
@@ -32,12 +32,6 @@ struct Task {
   std::string exe;
 };
 
-struct Cgroup {
-  std::string path;
-  Container container;  // views into `path`
-  std::string pod_uid;
-};
-
 // A v1 id and a v2 id may be the same number.
 std::uint64_t cgroup_key(const gpuwatch_rec& head) {
   return head.cgroup_id << 1 | ((head.flags & GPUWATCH_F_CGROUP_V1) != 0 ? 1 : 0);
@@ -49,7 +43,7 @@ struct Attributor::Impl {
   explicit Impl(AttributorLimits limits) : tasks(limits.processes), cgroups(limits.cgroups) {}
 
   LruMap<TaskKey, Task, TaskHash> tasks;
-  LruMap<std::uint64_t, Cgroup, CgroupHash> cgroups;
+  LruMap<std::uint64_t, CgroupEntry, CgroupHash> cgroups;
   std::uint64_t malformed = 0;
 
   void learn_task(const model::RawRecord& record) {
@@ -69,13 +63,7 @@ struct Attributor::Impl {
       ++malformed;
       return;
     }
-    Cgroup& cgroup = cgroups.insert_or_get(cgroup_key(record.head));
-    if (cgroup.path == definition->path && !cgroup.path.empty()) return;
-    cgroup.path = definition->path;
-    cgroup.container = parse_container(cgroup.path);
-    cgroup.pod_uid = cgroup.container.pod_uid;
-    for (char& c : cgroup.pod_uid)
-      if (c == '_') c = '-';
+    cgroups.insert_or_get(cgroup_key(record.head)).set_path(definition->path);
   }
 };
 
@@ -100,12 +88,7 @@ model::Actor Attributor::actor_of(const gpuwatch_rec& head) {
     actor.ns_tgid = task->ns_tgid;
     actor.exe = task->exe;
   }
-  if (const Cgroup* cgroup = impl_->cgroups.find(cgroup_key(head))) {
-    actor.cgroup_path = cgroup->path;
-    actor.runtime = cgroup->container.runtime;
-    actor.container_id = cgroup->container.id;
-    actor.pod_uid = cgroup->pod_uid;
-  }
+  if (const CgroupEntry* cgroup = impl_->cgroups.find(cgroup_key(head))) cgroup->tell(actor);
   return actor;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -31,7 +32,7 @@ class LruMap {
       order_.pop_back();
       ++evicted_;
     }
-    order_.emplace_front(key, Value{});
+    order_.emplace_front(std::piecewise_construct, std::forward_as_tuple(key), std::forward_as_tuple());
     index_.emplace(key, order_.begin());
     return order_.front().second;
   }

@@ -239,6 +239,8 @@ struct FlagParser {
       CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
       if (command.arguments == "FILE")
         sub->add_option("FILE", flags.arguments_, "the recording; - is standard input")->required()->expected(1);
+      if (command.arguments == "PATH...")
+        sub->add_option("PATH", flags.arguments_, "paths; - is standard input")->required()->expected(1, 1 << 20);
       for (std::size_t i = 0; i < slots.size(); ++i)
         if (kFlags[i].command == command.name) add(*sub, kFlags[i], slots[i]);
     }

@@ -21,7 +21,7 @@ struct Entry {
 
 constexpr Entry kEntries[] = {{"tail", run_tail},     {"record", run_record}, {"decode", run_decode},
                               {"status", run_status}, {"attach", run_attach}, {"detach", run_detach},
-                              {"doctor", run_doctor}};
+                              {"doctor", run_doctor}, {"cgroup", run_cgroup}};
 
 int run(int argc, char** argv) {
   ParseOutcome outcome = parse_flags({argv + 1, argv + argc});

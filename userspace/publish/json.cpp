@@ -126,6 +126,33 @@ void write_head(Object& json, std::string_view type, const gpuwatch_rec& head, c
   json.number("seq", head.seq);
 }
 
+void write_chain(Object& json, const model::Actor& actor) {
+  std::string& out = json.key("container_chain");
+  char before = '[';
+  for (const model::ContainerRef& container : actor.chain) {
+    out += before;
+    before = ',';
+    std::string text(container.runtime);
+    text += ':';
+    text += container.id;
+    append_string(out, text);
+  }
+  out += ']';
+}
+
+void write_labels(Object& json, const model::Actor& actor) {
+  std::string& out = json.key("container_labels");
+  char before = '{';
+  for (const model::Label& label : actor.labels) {
+    out += before;
+    before = ',';
+    append_string(out, label.key);
+    out += ':';
+    append_string(out, label.value);
+  }
+  out += '}';
+}
+
 void write_actor(Object& json, const gpuwatch_rec& head, const model::Actor& actor) {
   json.number("pid", head.tgid);
   json.number("tid", head.tid);
@@ -139,6 +166,17 @@ void write_actor(Object& json, const gpuwatch_rec& head, const model::Actor& act
   json.text_if("container_runtime", actor.runtime);
   json.text_if("container_id", actor.container_id);
   json.text_if("pod_uid", actor.pod_uid);
+  if (actor.chain.size() > 1) write_chain(json, actor);
+  json.text_if("qos", actor.qos);
+  json.text_if("unit", actor.unit);
+  if (actor.user) json.number("user", *actor.user);
+  if (actor.slurm_job) json.number("slurm_job", *actor.slurm_job);
+  json.text_if("slurm_step", actor.slurm_step);
+  json.text_if("container_name", actor.container_name);
+  json.text_if("container_image", actor.image);
+  json.text_if("pod_name", actor.pod_name);
+  json.text_if("pod_namespace", actor.pod_namespace);
+  if (!actor.labels.empty()) write_labels(json, actor);
 }
 
 void write_node(Object& json, const Call& call) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// CgroupEntry: what is remembered about one cgroup: its path, what the path
+// says, and the names that a lookup may add later. It owns the texts and
+// lends views; it asks nobody.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "attribute/container.h"
+#include "model/actor.h"
+
+namespace gpuwatch::attribute {
+
+class CgroupEntry {
+ public:
+  CgroupEntry() = default;
+  CgroupEntry(const CgroupEntry&) = delete;
+  CgroupEntry& operator=(const CgroupEntry&) = delete;
+
+  // Does nothing where the path is the one known.
+  void set_path(std::string_view path);
+
+  const std::string& path() const { return path_; }
+  const CgroupFacts& facts() const { return facts_; }
+
+  // Views live until the next set_path().
+  void tell(model::Actor& actor) const;
+
+ private:
+  std::string path_;
+  CgroupFacts facts_;                       // views into path_
+  std::array<std::string, kMaxChain> ids_;  // without systemd's escapes
+  std::array<std::string, kMaxChain> pods_;
+  std::array<model::ContainerRef, kMaxChain> chain_;
+  std::string pod_uid_;
+};
+
+}  // namespace gpuwatch::attribute
