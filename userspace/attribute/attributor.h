@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "attribute/counters.h"
 #include "model/actor.h"
 #include "model/raw_record.h"
 
@@ -26,13 +27,20 @@ class Attributor {
   Attributor(Attributor&&) noexcept;
   Attributor& operator=(Attributor&&) noexcept;
 
-  // Takes TASK and CGROUP records, ignores all others: feed it everything.
+  // Records come from this machine, now: processes without a definition may be
+  // looked up in /proc, in the background, and users have names.
+  void go_live();
+
+  // Takes TASK and CGROUP records and opens of capability nodes, ignores all
+  // others: feed it everything.
   void learn(const model::RawRecord& record);
 
   // Views in the answer are valid until the next learn().
   model::Actor actor_of(const gpuwatch_rec& head);
 
   std::uint64_t evicted() const;
+  ProcessCounters process_counters() const;
+  CgroupCounters cgroup_counters() const;
   std::uint64_t malformed() const;
 
  private:

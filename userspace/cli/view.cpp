@@ -2,18 +2,50 @@
 #include "cli/view.h"
 
 #include <time.h>
+#include <unistd.h>
+
+#include "model/definitions.h"
 
 namespace gpuwatch::cli {
 
 View::View(ViewOptions options, model::DriverVersion driver, std::optional<Filter> filter, const Selection& selection)
-    : options_(options), filter_(std::move(filter)), selection_(selection), decoder_(driver) {}
+    : options_(options), filter_(std::move(filter)), selection_(selection), decoder_(driver) {
+  if (options_.live) attributor_.go_live();
+}
 
 void View::header(std::string& out) {
   if (!options_.raw && !options_.json) publish::append_story_header(out, options_.text);
 }
 
+// A card is looked up once somebody uses it. Not because of ourselves: the
+// look-up uses it too.
+void View::note_gpu(const gpuwatch_rec& head, std::int32_t minor) {
+  if (options_.gpus != nullptr && minor >= 0 && head.tgid != static_cast<std::uint32_t>(::getpid()))
+    options_.gpus->used(minor);
+}
+
+void View::follow_gpus(const model::RawRecord& record) {
+  const gpuwatch_rec& head = record.head;
+  if (head.type == GPUWATCH_REC_OPEN && head.node_kind == GPUWATCH_NODE_GPU)
+    note_gpu(head, static_cast<std::int32_t>(head.rdev & 0xfffff));
+  if (head.type == GPUWATCH_REC_STATE)
+    if (const auto state = model::parse_state(record);
+        state && (state->event == GPUWATCH_STATE_DRIVER_LIVE || state->event == GPUWATCH_STATE_DRIVER_GOING))
+      options_.gpus->forget();
+  options_.text.gpus = options_.json_options.gpus = &options_.gpus->gpus();
+}
+
+AttributionStats View::stats() const {
+  AttributionStats stats;
+  stats.processes = attributor_.process_counters();
+  stats.cgroups = attributor_.cgroup_counters();
+  if (options_.gpus != nullptr) stats.gpus = options_.gpus->counters();
+  return stats;
+}
+
 std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   attributor_.learn(record);
+  if (options_.gpus != nullptr) follow_gpus(record);
   const bool everything = !options_.select_here || selection_.everything();
   // Who made the call costs two look-ups: only where somebody asks.
   model::Actor actor;
@@ -39,6 +71,7 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   story_.observe(call, events_);
   if (events_.empty() || (filter_ && !filter_->matches(call, who()))) return 0;
   for (const model::StoryEvent& event : events_) {
+    note_gpu(event.head, event.gpu_minor);
     if (options_.json)
       publish::append_json_line(out, event, who(), options_.json_options);
     else

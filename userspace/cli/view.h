@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "attribute/attributor.h"
+#include "attribute/gpu_directory.h"
+#include "cli/attribution_stats.h"
 #include "cli/filter.h"
 #include "cli/selection.h"
 #include "decode/decoder.h"
@@ -21,7 +23,9 @@ namespace gpuwatch::cli {
 struct ViewOptions {
   bool raw = false;
   bool json = false;
-  bool select_here = false;  // apply the selection: a recording was not made with it
+  bool select_here = false;                 // apply the selection: a recording was not made with it
+  bool live = false;                        // records are made on this machine, now
+  attribute::GpuDirectory* gpus = nullptr;  // which cards the minors are; outlives the view
   publish::TextOptions text;
   publish::JsonOptions json_options;
 };
@@ -35,9 +39,14 @@ class View {
   // Appends what this record leads to; returns the number of lines.
   std::size_t observe(const model::RawRecord& record, std::string& out);
 
+  AttributionStats stats() const;
+
   const decode::Decoder& decoder() const { return decoder_; }
 
  private:
+  void note_gpu(const gpuwatch_rec& head, std::int32_t minor);
+  void follow_gpus(const model::RawRecord& record);
+
   ViewOptions options_;
   std::optional<Filter> filter_;
   const Selection& selection_;

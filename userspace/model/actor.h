@@ -9,6 +9,8 @@
 #include <span>
 #include <string_view>
 
+#include "model/process.h"
+
 namespace gpuwatch::model {
 
 // One container of the chain that nested runtimes make.
@@ -28,6 +30,8 @@ struct Actor {
   std::uint32_t ns_tgid = 0;  // in its own pid namespace
   std::uint64_t start_ns = 0;
   std::uint64_t cgroup_id = 0;
+  const Process* process = nullptr;   // namespaces, ancestors, executable's file
+  std::string_view user_name;         // of the call's uid on this machine; live only
   std::string_view exe;               // path as the process saw it: untrusted bytes
   std::string_view cgroup_path;       // untrusted bytes
   std::string_view runtime;           // "docker", "containerd", "lxc", ...; empty: none recognised

@@ -153,6 +153,17 @@ void write_labels(Object& json, const model::Actor& actor) {
   out += '}';
 }
 
+// Ids in all pid namespaces the process is in, where it is in more than one.
+void write_ns_pids(Object& json, const std::vector<std::uint32_t>& pids) {
+  if (pids.size() < 2) return;
+  std::string& out = json.key("ns_pids");
+  for (std::size_t i = 0; i < pids.size(); ++i) {
+    out += i == 0 ? '[' : ',';
+    format::append_number(out, pids[i]);
+  }
+  out += ']';
+}
+
 void write_actor(Object& json, const gpuwatch_rec& head, const model::Actor& actor) {
   json.number("pid", head.tgid);
   json.number("tid", head.tid);
@@ -160,7 +171,12 @@ void write_actor(Object& json, const gpuwatch_rec& head, const model::Actor& act
   json.number("process_start_ns", head.start_ns);
   json.text("comm", model::comm_of(head));
   json.number_if("ns_pid", actor.ns_tgid);
+  if (actor.process != nullptr) {
+    write_ns_pids(json, actor.process->ns_pids);
+    json.text_if("exe_state", model::exe_state_name(actor.process->exe_state));
+  }
   json.text_if("exe_path", actor.exe);
+  json.text_if("user_name", actor.user_name);
   json.number("cgroup_id", head.cgroup_id);
   json.text_if("cgroup_path", actor.cgroup_path);
   json.text_if("container_runtime", actor.runtime);
@@ -177,6 +193,55 @@ void write_actor(Object& json, const gpuwatch_rec& head, const model::Actor& act
   json.text_if("pod_name", actor.pod_name);
   json.text_if("pod_namespace", actor.pod_namespace);
   if (!actor.labels.empty()) write_labels(json, actor);
+}
+
+void write_ancestors(Object& json, const std::vector<model::Ancestor>& ancestors) {
+  if (ancestors.empty()) return;
+  std::string& out = json.key("ancestors");
+  for (std::size_t i = 0; i < ancestors.size(); ++i) {
+    const model::Ancestor& ancestor = ancestors[i];
+    out += i == 0 ? "[{\"pid\":" : ",{\"pid\":";
+    format::append_number(out, ancestor.tgid);
+    if (ancestor.ns_tgid != 0) format::append_number(out += ",\"ns_pid\":", ancestor.ns_tgid);
+    format::append_number(out += ",\"start_ns\":", ancestor.start_ns);
+    if (!ancestor.comm.empty()) append_string(out += ",\"comm\":", ancestor.comm);
+    out += '}';
+  }
+  out += ']';
+}
+
+// What of the process does not fit in every line.
+void write_process(Object& json, const model::Actor& actor) {
+  if (actor.process == nullptr) return;
+  const model::Process& process = *actor.process;
+  json.number_if("exe_inode", process.exe_ino);
+  json.number_if("exe_device", process.exe_dev);
+  json.number_if("pid_ns", process.pid_ns);
+  write_ancestors(json, process.ancestors);
+  if (process.source == model::ProcessSource::kProc) json.text("process_source", "proc");
+}
+
+void write_gpu(Object& json, std::int32_t minor, const JsonOptions& options) {
+  const model::Gpu* gpu = options.gpus == nullptr ? nullptr : model::find_gpu(*options.gpus, minor);
+  if (gpu == nullptr) return;
+  json.text_if("gpu_uuid", gpu->uuid);
+  json.text_if("gpu_pci", gpu->pci);
+  json.text_if("gpu_name", gpu->name);
+}
+
+// The part of a GPU in MIG mode that the process's capability nodes stand for.
+void write_mig(Object& json, const model::Actor& actor, const JsonOptions& options) {
+  if (actor.process == nullptr || options.gpus == nullptr) return;
+  model::MigPlace place;
+  for (const std::int32_t cap : actor.process->cap_minors) {
+    const model::MigPlace found = model::find_mig(*options.gpus, cap);
+    if (found.mig != nullptr && (place.mig == nullptr || place.mig->compute_instance < 0)) place = found;
+  }
+  if (place.mig == nullptr) return;
+  json.signed_number("mig_gpu_minor", place.gpu->minor);
+  json.signed_number("mig_gpu_instance", place.mig->gpu_instance);
+  if (place.mig->compute_instance >= 0) json.signed_number("mig_compute_instance", place.mig->compute_instance);
+  json.text_if("mig_uuid", place.mig->uuid);
 }
 
 void write_node(Object& json, const Call& call) {
@@ -263,6 +328,14 @@ void write_mmap(Object& json, const Call& call) {
   json.flag("shared", (flags & model::kMmapShared) != 0);
 }
 
+void write_open(Object& json, const Call& call) {
+  json.hex("flags", call.get(Field::kFlags));
+  if (const auto node = model::parse_open_node(call.record)) {
+    json.number("node_inode", node->ino);
+    json.number("node_device", node->dev);
+  }
+}
+
 void write_state_values(Object& json, std::uint32_t event, std::uint32_t value, std::int64_t error,
                         std::string_view module) {
   const std::string_view name = format::state_name(event);
@@ -285,6 +358,7 @@ void write_definition(Object& json, const Call& call) {
     json.number("parent_start_ns", task->fixed.parent_start_ns);
     json.number("exe_inode", task->fixed.exe_ino);
     json.number("exe_device", task->fixed.exe_dev);
+    json.number_if("exec_id", task->more.exec_id);
   } else if (const auto cgroup = model::parse_cgroup(call.record)) {
     json.number("cgroup_id", call.record.head.cgroup_id);
     json.number("cgroup_version", cgroup->fixed.version);
@@ -387,9 +461,10 @@ void append_json_line(std::string& out, const Call& call, const model::Actor& ac
     case CallKind::kRelease:
       write_actor(json, head, actor);
       write_node(json, call);
+      if (head.node_kind == GPUWATCH_NODE_GPU) write_gpu(json, static_cast<std::int32_t>(head.rdev & 0xfffff), options);
       if (call.kind == CallKind::kIoctl) write_ioctl(json, call);
       if (call.kind == CallKind::kMmap) write_mmap(json, call);
-      if (call.kind == CallKind::kOpen) json.hex("flags", call.get(Field::kFlags));
+      if (call.kind == CallKind::kOpen) write_open(json, call);
       write_outcome(json, call);
       break;
     case CallKind::kTask:
@@ -413,7 +488,12 @@ void append_json_line(std::string& out, const StoryEvent& event, const model::Ac
   Object json(out);
   write_head(json, "story", event.head, options);
   json.text("event", format::story_name(event.kind));
-  if (event.kind != StoryKind::kDriverState) write_actor(json, event.head, actor);
+  if (event.kind != StoryKind::kDriverState) {
+    write_actor(json, event.head, actor);
+    write_process(json, actor);
+    write_gpu(json, event.gpu_minor, options);
+    write_mig(json, actor, options);
+  }
   write_story(json, event);
   write_recorder(json, event.head);
 }

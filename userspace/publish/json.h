@@ -9,6 +9,7 @@
 
 #include "model/actor.h"
 #include "model/call.h"
+#include "model/gpu.h"
 #include "model/story.h"
 
 namespace gpuwatch::publish {
@@ -20,6 +21,7 @@ struct JsonOptions {
   // CLOCK_REALTIME - CLOCK_MONOTONIC of the recording machine; 0: unknown, the
   // key "time_unix_ns" is left out.
   std::int64_t realtime_offset_ns = 0;
+  const model::GpuList* gpus = nullptr;  // which cards the minors are, where known
 };
 
 void append_json_line(std::string& out, const model::Call& call, const model::Actor& actor,

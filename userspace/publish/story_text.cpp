@@ -132,10 +132,17 @@ void append_handles(std::string& out, const StoryEvent& event) {
   format::append_hex(out, event.source_object);
 }
 
-void append_what(std::string& out, const StoryEvent& event) {
+void append_gpu_name(std::string& out, const StoryEvent& event, const TextOptions& options) {
+  const model::Gpu* gpu = options.gpus == nullptr ? nullptr : model::find_gpu(*options.gpus, event.gpu_minor);
+  if (gpu == nullptr || gpu->name.empty()) return;
+  base::append_escaped(out += ": ", gpu->name);
+}
+
+void append_what(std::string& out, const StoryEvent& event, const TextOptions& options) {
   switch (event.kind) {
     case StoryKind::kGpuOpened:
       out += "GPU opened";
+      append_gpu_name(out, event, options);
       break;
     case StoryKind::kGpuClosed:
       out += "GPU closed";
@@ -295,7 +302,7 @@ void append_story_line(std::string& out, const StoryEvent& event, const model::A
   const std::string_view code = colour_of(event.kind);
   {
     colour::Scope scope(out, options.colour && !code.empty(), code);
-    append_what(out, event);
+    append_what(out, event, options);
   }
   out += '\n';
 }

@@ -9,6 +9,7 @@
 
 #include "model/actor.h"
 #include "model/call.h"
+#include "model/gpu.h"
 #include "model/story.h"
 
 namespace gpuwatch::publish {
@@ -18,7 +19,8 @@ struct TextOptions {
   // CLOCK_REALTIME - CLOCK_MONOTONIC of the recording machine. 0: times are
   // printed as seconds since boot.
   std::int64_t realtime_offset_ns = 0;
-  std::int32_t utc_offset_s = 0;  // added to wall-clock times
+  std::int32_t utc_offset_s = 0;         // added to wall-clock times
+  const model::GpuList* gpus = nullptr;  // names of cards, where known
 };
 
 // strace's spirit:

@@ -51,7 +51,10 @@ Result<Json> parse_object(std::string_view text) {
 std::string header_to_json(const GwcapHeader& header) {
   Json gpus = Json::array();
   for (const GwcapGpu& gpu : header.gpus)
-    gpus.push_back({{"minor", gpu.minor}, {"pci", base::to_utf8(gpu.pci)}, {"name", base::to_utf8(gpu.name)}});
+    gpus.push_back({{"minor", gpu.minor},
+                    {"pci", base::to_utf8(gpu.pci)},
+                    {"name", base::to_utf8(gpu.name)},
+                    {"uuid", base::to_utf8(gpu.uuid)}});
   return Json{{"schema", header.schema},
               {"abi_major", header.abi_major},
               {"abi_minor", header.abi_minor},
@@ -85,8 +88,8 @@ Result<GwcapHeader> header_from_json(std::string_view text) {
   if (const auto gpus = json.find("gpus"); gpus != json.end() && gpus->is_array())
     for (const Json& gpu : *gpus)
       if (gpu.is_object())
-        header.gpus.push_back(
-            {number_or<std::uint32_t>(gpu, "minor", 0), string_or_empty(gpu, "pci"), string_or_empty(gpu, "name")});
+        header.gpus.push_back({number_or<std::uint32_t>(gpu, "minor", 0), string_or_empty(gpu, "pci"),
+                               string_or_empty(gpu, "name"), string_or_empty(gpu, "uuid")});
   return header;
 }
 

@@ -63,8 +63,9 @@ static_assert(sizeof(BlockHeader) == 32);
 
 struct GwcapGpu {
   std::uint32_t minor = 0;
-  std::string pci;   // 0000:41:00.0
-  std::string name;  // as the driver calls it
+  std::string pci;     // 0000:41:00.0
+  std::string name;    // as the driver calls it
+  std::string uuid{};  // "GPU-..."
   bool operator==(const GwcapGpu&) const = default;
 };
 

@@ -66,6 +66,9 @@ std::vector<GwcapGpu> gpus(const std::string& root) {
     GwcapGpu gpu;
     gpu.pci = entries->path().filename().string();
     gpu.name = value_of(*text, "Model:");
+    // Question marks stand for a UUID that the driver has not read yet.
+    if (const std::string_view uuid = value_of(*text, "GPU UUID:"); uuid.find('?') == std::string_view::npos)
+      gpu.uuid = uuid;
     const std::string_view minor = value_of(*text, "Device Minor:");
     std::from_chars(minor.data(), minor.data() + minor.size(), gpu.minor);
     found.push_back(std::move(gpu));

@@ -35,6 +35,9 @@ std::set<std::string> keys_written() {
   for (std::sregex_iterator at(source.begin(), source.end(), call), end; at != end; ++at) keys.insert((*at)[1]);
   const std::regex table(R"re(\{"([a-z_]+)", Field::k)re");
   for (std::sregex_iterator at(source.begin(), source.end(), table), end; at != end; ++at) keys.insert((*at)[1]);
+  const std::string counters = test::slurp(std::string(USERSPACE_DIR) + "/cli/attribution_stats.cpp");
+  const std::regex counter(R"re(\{"([a-z_]+)", stats\.)re");
+  for (std::sregex_iterator at(counters.begin(), counters.end(), counter), end; at != end; ++at) keys.insert((*at)[1]);
   return keys;
 }
 

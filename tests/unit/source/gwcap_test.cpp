@@ -21,7 +21,7 @@ GwcapHeader sample_header() {
   header.source = "synth";
   header.kernel_release = "6.1.0";
   header.driver_version = "550.54.15";
-  header.gpus = {{0, "0000:41:00.0", "NVIDIA H200"}};
+  header.gpus = {{0, "0000:41:00.0", "NVIDIA H200", "GPU-01234567-89ab-cdef-0123-456789abcdef"}};
   header.realtime_minus_monotonic_ns = 1'700'000'000'123'456'789;
   header.boottime_minus_monotonic_ns = -5;
   header.started_realtime_ns = 42;

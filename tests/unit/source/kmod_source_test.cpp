@@ -100,13 +100,14 @@ TEST(HostInfo, ReadsVersionAndGpus) {
               "(dvs-builder@U22)\nGCC version:  gcc 12.2.0\n");
   EXPECT_EQ(driver_version(root), "580.159.04");
   test::spill(root + "/proc/driver/nvidia/gpus/0000:41:00.0/information",
-              "Model: \t\t NVIDIA H200\nIRQ: 34\nDevice Minor: \t 1\n");
+              "Model: \t\t NVIDIA H200\nIRQ: 34\nGPU UUID: \t GPU-01234567-89ab-cdef-0123-456789abcdef\n"
+              "Device Minor: \t 1\n");
   test::spill(root + "/proc/driver/nvidia/gpus/0000:c1:00.0/information",
-              "Model: \t\t NVIDIA L4\nDevice Minor: \t 0\n");
+              "Model: \t\t NVIDIA L4\nGPU UUID: \t GPU-\?\?\?\?\nDevice Minor: \t 0\n");
   const auto found = gpus(root);
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0], (GwcapGpu{0, "0000:c1:00.0", "NVIDIA L4"}));
-  EXPECT_EQ(found[1], (GwcapGpu{1, "0000:41:00.0", "NVIDIA H200"}));
+  EXPECT_EQ(found[0], (GwcapGpu{0, "0000:c1:00.0", "NVIDIA L4", ""}));
+  EXPECT_EQ(found[1], (GwcapGpu{1, "0000:41:00.0", "NVIDIA H200", "GPU-01234567-89ab-cdef-0123-456789abcdef"}));
 }
 
 TEST(HostInfo, HeaderDoesNotHoldTheHostsName) {

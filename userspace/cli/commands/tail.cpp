@@ -30,6 +30,7 @@ struct TailPlan {
   bool raw = false;
   bool json = false;
   bool utc = false;
+  bool stats = false;
   bool header = true;
   bool follow = true;
   std::optional<std::uint64_t> count;
@@ -112,6 +113,28 @@ bool may_wait(const std::string& path) {
   return failed != 0 || !S_ISREG(info.st_mode);
 }
 
+model::GpuList gpus_of(const source::GwcapHeader& header) {
+  model::GpuList gpus;
+  for (const source::GwcapGpu& gpu : header.gpus)
+    gpus.push_back({static_cast<std::int32_t>(gpu.minor), gpu.pci, gpu.uuid, gpu.name, {}});
+  return gpus;
+}
+
+Status tell_stats(const AttributionStats& stats, const model::GpuList& gpus, const TailPlan& plan, Output& output) {
+  if (plan.json) {
+    append_stats_json(output.buffer(), stats);
+    return output.flush();
+  }
+  std::string text;
+  append_stats_text(text, stats, gpus);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    say(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return {};
+}
+
 Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_text, Selection selection) {
   std::optional<Filter> filter;
   if (!filter_text.empty()) {
@@ -145,10 +168,16 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
   options.text.utc_offset_s = plan.utc ? 0 : local_utc_offset_s(header.started_realtime_ns);
   options.json_options.realtime_offset_ns = header.realtime_minus_monotonic_ns;
   const auto driver = model::parse_driver_version(header.driver_version).value_or(model::DriverVersion{});
+  attribute::GpuDirectory gpus = plan.replay.empty() ? attribute::GpuDirectory(attribute::GpuDirectoryOptions{})
+                                                     : attribute::GpuDirectory(gpus_of(header));
+  options.gpus = &gpus;
+  options.live = plan.replay.empty();
   View view(options, driver, std::move(filter), selection);
   Output output;
   Follower follower(*source, view, output, plan);
   Status status = follower.run();
+  if (plan.stats)
+    if (Status told = tell_stats(view.stats(), gpus.gpus(), plan, output); status.ok()) status = std::move(told);
   const model::LossCounts lost = source->lost();
   say(loss_line(lost, follower.records()));
   if (!status.ok()) return std::move(status.error());
@@ -167,6 +196,7 @@ Result<int> run_tail(const Flags& flags) {
   plan.raw = flags.has("raw");
   plan.json = flags.has("json");
   plan.utc = flags.has("utc");
+  plan.stats = flags.has("stats");
   plan.header = !flags.has("no-header");
   plan.follow = !flags.has("no-follow");
   plan.count = flags.number("count");
