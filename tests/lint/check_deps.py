@@ -25,10 +25,11 @@ STAGES = {
     "attribute": (),
     "identify": (),
     "judge": (),
+    "scan": (),
     "publish": (),
     "preload": (),
-    "cli": ("source", "decode", "attribute", "identify", "judge", "publish", "preload"),
-    "daemon": ("source", "decode", "attribute", "identify", "judge", "publish"),
+    "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "preload"),
+    "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish"),
 }
 # Who may name the kernel's header; all others get it through model/raw_record.h.
 # The recorder in preload is the second producer of its records.
