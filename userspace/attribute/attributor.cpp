@@ -33,6 +33,7 @@ struct Attributor::Impl {
   CgroupCounters cgroup_counters;
   LruMap<std::uint64_t, CgroupEntry, CgroupHash> cgroups;
   std::uint64_t malformed = 0;
+  Names* names = nullptr;
 
   void learn_cgroup(const model::RawRecord& record) {
     const auto definition = model::parse_cgroup(record);
@@ -40,7 +41,9 @@ struct Attributor::Impl {
       ++malformed;
       return;
     }
-    cgroups.insert_or_get(cgroup_key(record.head)).set_path(definition->path);
+    CgroupEntry& cgroup = cgroups.insert_or_get(cgroup_key(record.head));
+    cgroup.set_path(definition->path);
+    if (names != nullptr) cgroup.ask(*names);
   }
 };
 
@@ -52,6 +55,10 @@ Attributor& Attributor::operator=(Attributor&&) noexcept = default;
 void Attributor::go_live() {
   impl_->processes.go_live();
   impl_->users.emplace();
+}
+
+void Attributor::set_names(Names* names) {
+  impl_->names = names;
 }
 
 void Attributor::learn(const model::RawRecord& record) {
@@ -74,8 +81,9 @@ model::Actor Attributor::actor_of(const gpuwatch_rec& head) {
     actor.exe = process->exe;
   }
   if (impl_->users) actor.user_name = impl_->users->name(head.uid);
-  if (const CgroupEntry* cgroup = impl_->cgroups.find(cgroup_key(head))) {
+  if (CgroupEntry* cgroup = impl_->cgroups.find(cgroup_key(head))) {
     ++impl_->cgroup_counters.hits;
+    if (impl_->names != nullptr) cgroup->ask(*impl_->names);
     cgroup->tell(actor);
   } else {
     ++impl_->cgroup_counters.misses;

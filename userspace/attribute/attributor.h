@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "attribute/counters.h"
+#include "attribute/names.h"
 #include "model/actor.h"
 #include "model/raw_record.h"
 
@@ -30,6 +31,10 @@ class Attributor {
   // Records come from this machine, now: processes without a definition may be
   // looked up in /proc, in the background, and users have names.
   void go_live();
+
+  // Asks these for names of containers from now on; nullptr: for none. Not
+  // owned, must outlive this.
+  void set_names(Names* names);
 
   // Takes TASK and CGROUP records and opens of capability nodes, ignores all
   // others: feed it everything.

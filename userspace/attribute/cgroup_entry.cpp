@@ -5,6 +5,15 @@
 
 namespace gpuwatch::attribute {
 
+namespace {
+
+// Runtimes whose ids are what people call the container.
+bool goes_by_name(std::string_view runtime) {
+  return runtime == "lxc" || runtime == "systemd-nspawn" || runtime == "machine" || runtime.starts_with("libvirt-");
+}
+
+}  // namespace
+
 void CgroupEntry::set_path(std::string_view path) {
   if (path_ == path && !path_.empty()) return;
   path_ = path;
@@ -15,6 +24,22 @@ void CgroupEntry::set_path(std::string_view path) {
     chain_[i] = {facts_.chain[i].runtime, ids_[i], pods_[i]};
   }
   pod_uid_ = pod_uid_text(facts_.pod_uid);
+  names_.reset();
+  asked_at_ = 0;
+}
+
+void CgroupEntry::ask(Names& names) {
+  if (names_ || (facts_.depth == 0 && pod_uid_.empty())) return;
+  const std::uint64_t now = names.generation() + 1;
+  if (asked_at_ == now) return;
+  asked_at_ = now;
+  NameQuery query;
+  query.pod_uid = pod_uid_;
+  if (facts_.depth != 0) {
+    query.runtime = facts_.innermost()->runtime;
+    query.container_id = ids_[facts_.depth - 1];
+  }
+  names_ = names.find(query);
 }
 
 void CgroupEntry::tell(model::Actor& actor) const {
@@ -30,6 +55,15 @@ void CgroupEntry::tell(model::Actor& actor) const {
   actor.user = facts_.user;
   actor.slurm_job = facts_.slurm_job;
   actor.slurm_step = facts_.slurm_step;
+  if (names_) {
+    actor.container_name = names_->answer.container_name;
+    actor.image = names_->answer.image;
+    actor.pod_name = names_->answer.pod_name;
+    actor.pod_namespace = names_->answer.pod_namespace;
+    actor.labels = names_->labels;
+  } else if (goes_by_name(actor.runtime)) {
+    actor.container_name = actor.container_id;
+  }
 }
 
 }  // namespace gpuwatch::attribute

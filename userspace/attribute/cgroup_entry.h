@@ -5,10 +5,12 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "attribute/container.h"
+#include "attribute/names.h"
 #include "model/actor.h"
 
 namespace gpuwatch::attribute {
@@ -25,7 +27,11 @@ class CgroupEntry {
   const std::string& path() const { return path_; }
   const CgroupFacts& facts() const { return facts_; }
 
-  // Views live until the next set_path().
+  // Takes the names that are known now; asks for them where they are not.
+  // Never waits.
+  void ask(Names& names);
+
+  // Views live until the next set_path() or ask().
   void tell(model::Actor& actor) const;
 
  private:
@@ -35,6 +41,8 @@ class CgroupEntry {
   std::array<std::string, kMaxChain> pods_;
   std::array<model::ContainerRef, kMaxChain> chain_;
   std::string pod_uid_;
+  std::shared_ptr<const KnownNames> names_;
+  std::uint64_t asked_at_ = 0;  // generation of Names, plus one
 };
 
 }  // namespace gpuwatch::attribute
