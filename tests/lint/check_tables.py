@@ -58,9 +58,15 @@ def drop_origin(lines):
 
 
 def replace(old, new):
+    """Replaces `old` in the first fact that has it; without `new` drops that line."""
     def change(lines):
-        place = first_data(lines, old)
-        lines[place] = lines[place].replace(old, new, 1)
+        place = next((at for at, line in enumerate(lines) if old in line and not line.startswith("#")), None)
+        if place is None:
+            raise AssertionError(f"no line has {old}")
+        if new is None:
+            del lines[place]
+        else:
+            lines[place] = lines[place].replace(old, new, 1)
     return change
 
 
@@ -92,6 +98,26 @@ BREAKS = (
      "the parent does not have it"),
     ("a change that changes nothing", "drivers/595.in",
      append("=nvkms 62 NVKMS_IOCTL_ACCEL_VBLANK_SEM_CONTROLS"), "nothing changes"),
+    ("a field of a layout behind its struct", "layouts.in",
+     replace("NVOS54_PARAMETERS status 28 4", "NVOS54_PARAMETERS status 29 4"), "ends behind the struct"),
+    ("a field over another", "layouts.in", replace("NVOS54_PARAMETERS flags 12 4", "NVOS54_PARAMETERS flags 10 4"),
+     "overlaps cmd"),
+    ("a field twice", "layouts.in", duplicate, "already at layouts.in:"),
+    ("fields out of order", "layouts.in", swap, "out of order"),
+    ("a type nobody knows", "layouts.in", replace("NVOS54_PARAMETERS cmd 8 4 control", "NVOS54_PARAMETERS cmd 8 4 command"),
+     "is not one of"),
+    ("a set nobody knows", "layouts.in", replace("enum:NVOS32_FUNCTION", "enum:NVOS32_FUNCTIONS"), "has no set"),
+    ("an array that does not divide", "layouts.in", replace("offset[8]", "offset[7]"), "are not 7 elements"),
+    ("a struct in a struct of another size", "layouts.in",
+     replace("struct:UvmGpuMappingAttributes[32]", "struct:UvmGpuMappingAttributes[16]"), "does not have 72 bytes"),
+    ("a condition on a field that is not there", "layouts.in", replace("function=2", "functions=2"), "has no field functions"),
+    ("two fields of a union under one condition", "layouts.in",
+     replace("data.Free.owner 40 4 hex function=3", "data.Free.owner 40 4 hex function=2"), "overlaps"),
+    ("a layout that leaves its struct in a later branch", "drivers/590.in",
+     replace("=layout UVM_FREE_PARAMS rmStatus 8 4", "=layout UVM_FREE_PARAMS rmStatus 14 4"), "ends behind the struct"),
+    ("a value that does not fit its bits", "values.in", replace("NVOS47_FLAGS 0:0 1", "NVOS47_FLAGS 0:0 2"),
+     "does not fit into bits"),
+    ("bits that cross others", "values.in", replace("NVOS46_FLAGS 1:0 1 READ_ONLY", "NVOS46_FLAGS 2:0 1 READ_ONLY"), "cross"),
     ("a tag for no call", "tags.in", append("Z_NO_SUCH_CALL alloc"), "no table has the name"),
 )
 

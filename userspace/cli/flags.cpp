@@ -237,8 +237,10 @@ struct FlagParser {
     std::vector<Slot> slots(std::size(kFlags));
     for (const CommandSpec& command : kCommands) {
       CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
-      if (command.arguments == "FILE")
-        sub->add_option("FILE", flags.arguments_, "the recording; - is standard input")->required()->expected(1);
+      if (command.arguments == "FILE" || command.arguments == "[FILE]")
+        sub->add_option("FILE", flags.arguments_, "the recording; - is standard input")
+            ->required(command.arguments == "FILE")
+            ->expected(1);
       if (command.arguments == "PATH...")
         sub->add_option("PATH", flags.arguments_, "paths; - is standard input")->required()->expected(1, 1 << 20);
       for (std::size_t i = 0; i < slots.size(); ++i)
@@ -287,6 +289,8 @@ struct FlagParser {
     CLI::Option* option = app.add_option(names, slot.values, std::string(spec.help));
     option->type_name(std::string(spec.value_name));
     option->expected(1);
+    // One value each time, or an option takes the FILE behind it.
+    option->allow_extra_args(false);
     option->multi_option_policy(spec.kind == FlagKind::kList ? CLI::MultiOptionPolicy::TakeAll
                                                              : CLI::MultiOptionPolicy::TakeLast);
   }

@@ -4,12 +4,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "decode/driver_seen.h"
 #include "model/definitions.h"
+#include "publish/fields.h"
 
 namespace gpuwatch::cli {
 
 View::View(ViewOptions options, model::DriverVersion driver, std::optional<Filter> filter, const Selection& selection)
-    : options_(options), filter_(std::move(filter)), selection_(selection), decoder_(driver) {
+    : options_(options),
+      filter_(std::move(filter)),
+      selection_(selection),
+      decoder_(driver),
+      driver_known_(driver.known()) {
+  if (options_.raw && options_.fields) describer_.emplace(driver);
   if (options_.live) attributor_.go_live();
 }
 
@@ -57,12 +64,18 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   };
   if (!everything && !selection_.matches(record.head, who())) return 0;
   const model::Call call = decoder_.decode(record);
+  if (!driver_known_) learn_driver(call);
   if (options_.raw) {
+    if (describer_) describer_->observe(call);
     if (filter_ && !filter_->matches(call, who())) return 0;
-    if (options_.json)
-      publish::append_json_line(out, call, who(), options_.json_options);
-    else
+    std::optional<model::Description> fields;
+    if (describer_) fields = describer_->describe(call);
+    if (options_.json) {
+      publish::append_json_line(out, call, who(), options_.json_options, fields ? &*fields : nullptr);
+    } else {
       publish::append_raw_line(out, call, who(), options_.text);
+      if (fields) publish::append_fields(out, *fields);
+    }
     return 1;
   }
   // The story needs every call to keep its totals right; the filter decides
@@ -78,6 +91,14 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
       publish::append_story_line(out, event, who(), options_.text);
   }
   return events_.size();
+}
+
+void View::learn_driver(const model::Call& call) {
+  const auto driver = decode::driver_seen(call);
+  if (!driver) return;
+  driver_known_ = true;
+  decoder_.use(*driver);
+  if (describer_) describer_->use(*driver);
 }
 
 std::int32_t local_utc_offset_s(std::uint64_t realtime_ns) {

@@ -14,6 +14,7 @@
 #include "cli/filter.h"
 #include "cli/selection.h"
 #include "decode/decoder.h"
+#include "decode/describe.h"
 #include "decode/story.h"
 #include "publish/json.h"
 #include "publish/text.h"
@@ -23,6 +24,7 @@ namespace gpuwatch::cli {
 struct ViewOptions {
   bool raw = false;
   bool json = false;
+  bool fields = false;                      // with raw: every field of every call
   bool select_here = false;                 // apply the selection: a recording was not made with it
   bool live = false;                        // records are made on this machine, now
   attribute::GpuDirectory* gpus = nullptr;  // which cards the minors are; outlives the view
@@ -36,22 +38,28 @@ class View {
 
   void header(std::string& out);
 
-  // Appends what this record leads to; returns the number of lines.
+  // Appends what this record leads to; returns the number of lines, not
+  // counting those of fields.
   std::size_t observe(const model::RawRecord& record, std::string& out);
 
   AttributionStats stats() const;
 
   const decode::Decoder& decoder() const { return decoder_; }
+  bool driver_known() const { return driver_known_; }
+  const decode::Describer* describer() const { return describer_ ? &*describer_ : nullptr; }
 
  private:
   void note_gpu(const gpuwatch_rec& head, std::int32_t minor);
   void follow_gpus(const model::RawRecord& record);
+  void learn_driver(const model::Call& call);
 
   ViewOptions options_;
   std::optional<Filter> filter_;
   const Selection& selection_;
   attribute::Attributor attributor_;
   decode::Decoder decoder_;
+  bool driver_known_;  // else the stream may tell
+  std::optional<decode::Describer> describer_;
   decode::StoryBuilder story_;
   std::vector<model::StoryEvent> events_;
 };

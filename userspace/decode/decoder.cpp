@@ -145,6 +145,10 @@ CallKind kind_of(std::uint16_t type) {
 }  // namespace
 
 Decoder::Decoder(model::DriverVersion version) {
+  use(version);
+}
+
+void Decoder::use(model::DriverVersion version) {
   const tables::BranchChoice choice = tables::choose_branch(version);
   branch_ = choice.index;
   inherited_ = choice.inherited;
@@ -273,6 +277,9 @@ void Decoder::name_control(Call& call, const Captures& captures) const {
   if (entry == nullptr) {
     call.named = false;
     ++stats_.unknown_controls;
+    // Whole classes have no public commands: then the class says whose it is.
+    if (call.interface.empty())
+      if (const auto* rm_class = tables::classes.find(control >> 16, branch_)) call.interface = rm_class->name;
     return;
   }
   call.detail = entry->name;

@@ -35,6 +35,10 @@ class Decoder {
 
   model::Call decode(const model::RawRecord& record) const;
 
+  // From here on by another version's tables, for a stream that tells its
+  // driver late. Counters go on.
+  void use(model::DriverVersion version);
+
   // The driver branch whose tables are used, "580"; inherited() when the version
   // is not of that branch or not known, so names are likely but not verified.
   std::string_view branch() const;

@@ -34,7 +34,7 @@ BranchChoice choose_branch(model::DriverVersion version) {
   unsigned best = 0;
   for (unsigned i = 0; i < kBranchCount; ++i)
     if (kBranches[i].major <= version.major) best = i;
-  return {best, kBranches[best].major != version.major};
+  return {best, kBranches[best].major != version.major || version.minor < kBranches[best].since_minor};
 }
 
 std::string_view privilege_name(const Entry& control) {

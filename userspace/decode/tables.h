@@ -16,6 +16,7 @@ inline constexpr std::uint16_t kNoStruct = 0xFFFF;
 
 struct Branch {
   std::uint32_t major;
+  std::uint32_t since_minor;  // the tables hold from this one on
   std::string_view name;
 };
 
@@ -82,7 +83,7 @@ extern const Table& nvkms;
 
 struct BranchChoice {
   unsigned index;
-  bool inherited;  // the version is not of this branch, or not known
+  bool inherited;  // the version is not one that the tables hold for, or not known
 };
 
 unsigned branch_count();

@@ -5,92 +5,23 @@
 
 #include <algorithm>
 
-#include "base/escape.h"
 #include "model/definitions.h"
+#include "publish/fields.h"
 #include "publish/format.h"
+#include "publish/json_object.h"
 #include "publish/text.h"
 
 namespace gpuwatch::publish {
 
 namespace {
 
+using json::append_string;
+using json::Object;
 using model::Call;
 using model::CallKind;
 using model::Field;
 using model::StoryEvent;
 using model::StoryKind;
-
-bool is_plain(std::string_view text) {
-  for (const char c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f || c == '"' || c == '\\')
-      return false;
-  return true;
-}
-
-void append_string(std::string& out, std::string_view bytes) {
-  out += '"';
-  if (is_plain(bytes)) {
-    out += bytes;
-  } else {
-    for (const char c : base::to_utf8(bytes)) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '"' || c == '\\') {
-        out += '\\';
-        out += c;
-      } else if (byte < 0x20 || byte == 0x7f) {
-        static constexpr char kDigits[] = "0123456789abcdef";
-        out += "\\u00";
-        out += kDigits[byte >> 4];
-        out += kDigits[byte & 15];
-      } else {
-        out += c;
-      }
-    }
-  }
-  out += '"';
-}
-
-// Keys and values of one object, opened and closed by its lifetime.
-class Object {
- public:
-  explicit Object(std::string& out) : out_(out) { out_ += '{'; }
-  ~Object() { out_ += "}\n"; }
-  Object(const Object&) = delete;
-  Object& operator=(const Object&) = delete;
-
-  std::string& key(std::string_view name) {
-    if (!first_) out_ += ',';
-    first_ = false;
-    out_ += '"';
-    out_ += name;
-    out_ += "\":";
-    return out_;
-  }
-  void number(std::string_view name, std::uint64_t value) { format::append_number(key(name), value); }
-  void signed_number(std::string_view name, std::int64_t value) { format::append_signed(key(name), value); }
-  void flag(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
-  void text(std::string_view name, std::string_view value) { append_string(key(name), value); }
-  void text_if(std::string_view name, std::string_view value) {
-    if (!value.empty()) text(name, value);
-  }
-  void number_if(std::string_view name, std::uint64_t value) {
-    if (value != 0) number(name, value);
-  }
-  // Handles, numbers and addresses, as people write them.
-  void hex(std::string_view name, std::uint64_t value) {
-    format::append_hex(key(name) += '"', value);
-    out_ += '"';
-  }
-  void errno_name(std::string_view name, std::int64_t value) {
-    if (value >= 0) return;
-    format::append_errno(key(name) += '"', value);
-    out_ += '"';
-  }
-
- private:
-  std::string& out_;
-  bool first_ = true;
-};
 
 std::string_view type_of(CallKind kind) {
   switch (kind) {
@@ -450,7 +381,8 @@ void write_story(Object& json, const StoryEvent& event) {
 
 }  // namespace
 
-void append_json_line(std::string& out, const Call& call, const model::Actor& actor, const JsonOptions& options) {
+void append_json_line(std::string& out, const Call& call, const model::Actor& actor, const JsonOptions& options,
+                      const model::Description* fields) {
   const gpuwatch_rec& head = call.record.head;
   Object json(out);
   write_head(json, type_of(call.kind), head, options);
@@ -481,6 +413,7 @@ void append_json_line(std::string& out, const Call& call, const model::Actor& ac
       break;
   }
   write_recorder(json, head);
+  if (fields != nullptr && call.kind == CallKind::kIoctl) append_json_parts(json.key("parts"), *fields);
 }
 
 void append_json_line(std::string& out, const StoryEvent& event, const model::Actor& actor,
@@ -496,6 +429,33 @@ void append_json_line(std::string& out, const StoryEvent& event, const model::Ac
   }
   write_story(json, event);
   write_recorder(json, event.head);
+}
+
+void append_json_lone_call(std::string& out, const LoneCall& lone, const Call& call,
+                           const model::Description& description) {
+  Object json(out);
+  json.number("schema", kJsonSchema);
+  json.text("type", type_of(call.kind));
+  json.text_if("driver", lone.driver);
+  json.text("driver_from", lone.driver_from);
+  json.text("branch", lone.branch);
+  json.flag("inherited", lone.inherited);
+  std::string& node = json.key("node");
+  node += '"';
+  append_node(node, call);
+  node += '"';
+  write_ioctl(json, call);
+  if (lone.outcome_known) {
+    json.signed_number("ret", call.ret);
+    json.errno_name("errno_name", call.ret);
+    if (call.has(Field::kStatus)) {
+      json.number("status", call.get(Field::kStatus));
+      json.text_if("status_name", call.status_name);
+    }
+    json.flag("failed", call.failed);
+    if (call.denied) json.flag("denied", true);
+  }
+  append_json_parts(json.key("parts"), description);
 }
 
 }  // namespace gpuwatch::publish

@@ -9,6 +9,7 @@
 
 #include "model/actor.h"
 #include "model/call.h"
+#include "model/description.h"
 #include "model/gpu.h"
 #include "model/story.h"
 
@@ -24,8 +25,9 @@ struct JsonOptions {
   const model::GpuList* gpus = nullptr;  // which cards the minors are, where known
 };
 
+// With `fields`, every field of the call's arguments too.
 void append_json_line(std::string& out, const model::Call& call, const model::Actor& actor,
-                      const JsonOptions& options = {});
+                      const JsonOptions& options = {}, const model::Description* fields = nullptr);
 void append_json_line(std::string& out, const model::StoryEvent& event, const model::Actor& actor,
                       const JsonOptions& options = {});
 

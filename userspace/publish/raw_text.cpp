@@ -5,6 +5,7 @@
 
 #include "model/definitions.h"
 #include "publish/colour.h"
+#include "publish/fields.h"
 #include "publish/format.h"
 #include "publish/text.h"
 #include "publish/words.h"
@@ -231,6 +232,17 @@ void append_who(std::string& out, const Call& call, const model::Actor& actor) {
 }
 
 }  // namespace
+
+void append_lone_call(std::string& out, const LoneCall& lone, const Call& call, const model::Description& description,
+                      const TextOptions& options) {
+  append_ioctl(out, call);
+  if (lone.outcome_known)
+    append_result(out, call, options);
+  else
+    out += " = ?";
+  out += '\n';
+  append_fields(out, description);
+}
 
 void append_raw_line(std::string& out, const Call& call, const model::Actor& actor, const TextOptions& options) {
   format::append_time(out, call.record.begin_ns(), options.realtime_offset_ns, options.utc_offset_s, 6);

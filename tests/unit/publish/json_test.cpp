@@ -29,9 +29,10 @@ Json line_of(const Blob& blob, const model::Actor& actor = {}, const JsonOptions
 
 std::set<std::string> keys_written() {
   std::set<std::string> keys;
-  const std::string source = test::slurp(std::string(USERSPACE_DIR) + "/publish/json.cpp");
+  const std::string source = test::slurp(std::string(USERSPACE_DIR) + "/publish/json.cpp") +
+                             test::slurp(std::string(USERSPACE_DIR) + "/publish/fields.cpp");
   const std::regex call(
-      R"re(json\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
+      R"re((?:json|object)\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
   for (std::sregex_iterator at(source.begin(), source.end(), call), end; at != end; ++at) keys.insert((*at)[1]);
   const std::regex table(R"re(\{"([a-z_]+)", Field::k)re");
   for (std::sregex_iterator at(source.begin(), source.end(), table), end; at != end; ++at) keys.insert((*at)[1]);

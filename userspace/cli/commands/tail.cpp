@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/live.h"
+#include "cli/lone_call.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/view.h"
@@ -29,6 +30,9 @@ struct TailPlan {
   bool replay_may_wait = false;  // a pipe or a terminal
   bool raw = false;
   bool json = false;
+  bool fields = false;
+  bool tell_unnamed = false;                   // at the end, what had no name
+  std::optional<model::DriverVersion> driver;  // rather than the source's
   bool utc = false;
   bool stats = false;
   bool header = true;
@@ -135,6 +139,35 @@ Status tell_stats(const AttributionStats& stats, const model::GpuList& gpus, con
   return {};
 }
 
+// What the tables had no name for, by kind, so that nothing is missed quietly.
+void tell_unnamed(const View& view) {
+  const decode::Stats& stats = view.decoder().stats();
+  std::string text;
+  const auto tell = [&](std::uint64_t count, const char* what) {
+    if (count == 0) return;
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + what;
+  };
+  tell(stats.unknown_escapes, "escapes");
+  tell(stats.unknown_uvm, "UVM commands");
+  tell(stats.unknown_nvkms, "display commands");
+  tell(stats.unknown_other, "commands of other nodes");
+  tell(stats.unknown_classes, "classes");
+  tell(stats.unknown_controls, "controls");
+  tell(stats.unknown_status, "status codes");
+  tell(stats.unknown_types, "record types");
+  tell(stats.malformed, "malformed records");
+  if (const auto* describer = view.describer()) {
+    tell(describer->unnamed().structs, "structs without known fields");
+    tell(describer->unnamed().bytes, "bytes that belong to no field");
+  }
+  if (!text.empty()) say("without a name: " + text);
+  if (view.decoder().inherited())
+    say(std::string(view.driver_known() ? "the driver is of no branch in the tables"
+                                        : "the driver's version is not known") +
+        ": inherited from branch " + std::string(view.decoder().branch()) +
+        ", names and fields are likely, not verified");
+}
+
 Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_text, Selection selection) {
   std::optional<Filter> filter;
   if (!filter_text.empty()) {
@@ -162,12 +195,14 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
   ViewOptions options;
   options.raw = plan.raw;
   options.json = plan.json;
+  options.fields = plan.fields;
   options.select_here = !plan.replay.empty();
   options.text.colour = !plan.json && wants_colour();
   options.text.realtime_offset_ns = header.realtime_minus_monotonic_ns;
   options.text.utc_offset_s = plan.utc ? 0 : local_utc_offset_s(header.started_realtime_ns);
   options.json_options.realtime_offset_ns = header.realtime_minus_monotonic_ns;
-  const auto driver = model::parse_driver_version(header.driver_version).value_or(model::DriverVersion{});
+  const auto driver =
+      plan.driver.value_or(model::parse_driver_version(header.driver_version).value_or(model::DriverVersion{}));
   attribute::GpuDirectory gpus = plan.replay.empty() ? attribute::GpuDirectory(attribute::GpuDirectoryOptions{})
                                                      : attribute::GpuDirectory(gpus_of(header));
   options.gpus = &gpus;
@@ -180,6 +215,7 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
     if (Status told = tell_stats(view.stats(), gpus.gpus(), plan, output); status.ok()) status = std::move(told);
   const model::LossCounts lost = source->lost();
   say(loss_line(lost, follower.records()));
+  if (plan.tell_unnamed) tell_unnamed(view);
   if (!status.ok()) return std::move(status.error());
   // A flight recorder overwrites by intent: told above, no finding.
   const bool finding = lost.total() > lost.by_reason[GPUWATCH_LOSS_OVERWRITTEN];
@@ -209,8 +245,19 @@ Result<int> run_tail(const Flags& flags) {
 
 Result<int> run_decode(const Flags& flags) {
   TailPlan plan;
+  if (flags.has("driver")) {
+    auto driver = driver_from_flag(flags.text("driver"));
+    if (!driver) return std::move(driver.error());
+    plan.driver = *driver;
+  }
+  if (is_lone_call(flags)) return decode_lone_call(flags, plan.driver);
+  if (flags.arguments().empty())
+    return Error(base::Code::kBadInput,
+                 "no recording named; give a FILE, or --device, --request and --arg to decode one call");
   plan.replay = flags.arguments().front();
   plan.raw = true;
+  plan.tell_unnamed = true;
+  plan.fields = flags.has("fields");
   plan.json = flags.has("json");
   plan.utc = flags.has("utc");
   return follow(plan, flags, flags.text("filter"), Selection{});

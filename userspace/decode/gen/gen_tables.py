@@ -11,7 +11,7 @@ import os
 import sys
 
 import table_files
-from table_files import TableError
+from table_error import TableError
 
 HASH_FACTOR = 0x9E3779B1  # the same in tables.h
 NO_STRUCT = 0xFFFF
@@ -42,12 +42,11 @@ def number_key(line):
 
 
 class Writer:
-    def __init__(self, branches, tags):
-        self.branches, self.tags, self.out = branches, tags, []
-        names = sorted({line["name"] for _, _, tables in branches for line in tables["struct"].values()})
-        self.struct_id = {name: i for i, name in enumerate(names)}
-        if len(branches) > 16 or len(names) >= NO_STRUCT:
-            raise TableError(f"drivers: {len(branches)} branches, {len(names)} structs: wider types are needed")
+    def __init__(self, branches, tags, since):
+        self.branches, self.tags, self.since, self.out = branches, tags, since, []
+        self.struct_id = table_files.struct_ids(branches)
+        if len(branches) > 16 or len(self.struct_id) >= NO_STRUCT:
+            raise TableError(f"drivers: {len(branches)} branches, {len(self.struct_id)} structs: wider types are needed")
 
     def emit(self, text):
         self.out.append(text)
@@ -60,7 +59,7 @@ class Writer:
     def write_branches(self):
         self.emit(f"inline constexpr unsigned kBranchCount = {len(self.branches)};")
         self.array("inline constexpr Branch kBranches[kBranchCount]",
-                   [f'{{{branch}, "{branch}"}}' for branch, _, _ in self.branches])
+                   [f'{{{branch}, {self.since[branch]}, "{branch}"}}' for branch, _, _ in self.branches])
 
     def write_structs(self):
         fields, infos, info_of = [], [], {}
@@ -147,18 +146,24 @@ class Writer:
         return "\n".join(self.out) + "\n"
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__.strip())
+def write_output(usage, argv, make):
+    if len(argv) != 3:
+        sys.exit(usage.strip())
     try:
-        text = Writer(*table_files.load(sys.argv[1])).text()
+        text = make(argv[1])
     except (TableError, OSError, UnicodeDecodeError) as error:
-        sys.exit(f"gen_tables.py: {error}")
-    partial = sys.argv[2] + ".partial"
+        sys.exit(f"{os.path.basename(argv[0])}: {error}")
+    partial = argv[2] + ".partial"
     with open(partial, "w", encoding="ascii") as handle:
         handle.write(text)
-    os.replace(partial, sys.argv[2])
+    os.replace(partial, argv[2])
+
+
+def make_text(directory):
+    branches, tags = table_files.load(directory)
+    since = {branch: table_files.since_of(directory, branch) for branch, _, _ in branches}
+    return Writer(branches, tags, since).text()
 
 
 if __name__ == "__main__":
-    main()
+    write_output(__doc__, sys.argv, make_text)

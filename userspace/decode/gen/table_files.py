@@ -8,15 +8,15 @@ writes nothing; every complaint is a TableError that names file and line.
 import os
 import re
 
-
-class TableError(Exception):
-    """A table line that does not follow the rules."""
+import layout_rules
+from table_error import TableError
 
 
 # kind: (file, columns, number of key columns, sorted over the whole file)
 KINDS = {
     "struct": ("structs.in", ("name", "bytes"), 1, False),
     "field": ("fields.in", ("struct", "role", "offset", "width", "direction"), 2, False),
+    "layout": ("layouts.in", ("struct", "field", "offset", "bytes", "type", "when"), 2, False),
     "escape": ("escapes.in", ("number", "name", "structs"), 1, True),
     "uvm": ("uvm.in", ("number", "name", "structs"), 1, True),
     "class": ("classes.in", ("number", "name", "category", "struct"), 1, True),
@@ -25,10 +25,15 @@ KINDS = {
     "status": ("status.in", ("number", "name"), 1, True),
     "nvkms": ("nvkms.in", ("number", "name"), 1, True),
     "tag": ("tags.in", ("name", "tag"), 1, True),
+    "value": ("values.in", ("set", "bits", "value", "name"), 3, True),
 }
-NUMERIC = {"number", "class", "interface", "bytes", "offset", "width"}
-MAX = {"number": 2**32 - 1, "class": 0xFFFF, "interface": 0xFF, "bytes": 2**32 - 1, "offset": 0xFFFF, "width": 8}
+# Kinds that hold for every branch: no deltas.
+EVERYWHERE = ("tag", "value")
+NUMERIC = {"number", "class", "interface", "bytes", "offset", "width", "value"}
+MAX = {"number": 2**32 - 1, "class": 0xFFFF, "interface": 0xFF, "bytes": 2**32 - 1, "offset": 0xFFFF, "width": 8,
+       "value": 2**32 - 1}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 STRUCTS = re.compile(r"-|[A-Za-z_][A-Za-z0-9_]*(\[\])?(,[A-Za-z_][A-Za-z0-9_]*)?")
 
 
@@ -46,6 +51,15 @@ class Line:
     def key(self):
         columns = KINDS[self.kind][1][: KINDS[self.kind][2]]
         return tuple(self.columns[c] for c in columns)
+
+    @property
+    def order(self):
+        """What the lines of a section are sorted by: structs read as in C, sets by bit."""
+        if self.kind == "layout":
+            return (self["struct"], self["offset"], self["field"])
+        if self.kind == "value":
+            return (self["set"], layout_rules.parse_bits(self)[1], self["value"])
+        return self.key
 
     def same(self, other):
         return self.columns == other.columns
@@ -68,7 +82,11 @@ def parse_columns(kind, words, place):
             if not STRUCTS.fullmatch(word):
                 raise TableError(f"{place}: '{word}' is not a struct name or -")
             values.append(word)
-        elif column == "name" and kind != "interface":
+        elif column in ("field", "bits", "type", "when"):
+            if column == "field" and not DOTTED.fullmatch(word):
+                raise TableError(f"{place}: '{word}' is not a field name")
+            values.append(word)
+        elif column == "name" and kind not in ("interface", "value"):
             if not NAME.fullmatch(word):
                 raise TableError(f"{place}: '{word}' is not a name")
             values.append(word)
@@ -108,10 +126,10 @@ def read_base(directory, kind):
             line = Line(kind, columns, parse_columns(kind, text.split(" "), place), place, origin, section)
             if line.key in seen:
                 raise TableError(f"{place}: {kind} {text.split(' ')[0]} is already at {seen[line.key]}")
-            if previous is not None and line.key < previous:
+            if previous is not None and line.order < previous:
                 raise TableError(f"{place}: out of order: comes after a greater key")
             seen[line.key] = place
-            previous = line.key
+            previous = line.order
             lines.append(line)
     wanted = "#sorted" if whole else "#sorted-by-section"
     if sorted_seen != wanted:
@@ -120,28 +138,30 @@ def read_base(directory, kind):
 
 
 def read_driver(directory, name):
-    """(branch, parent, [(sign, Line)]) of one drivers/<branch>.in."""
+    """(branch, parent, since, [(sign, Line)]) of one drivers/<branch>.in."""
     path = os.path.join(directory, "drivers", name)
     branch = parent = origin = previous = None
-    section, deltas = 0, []
+    section, since, deltas = 0, 0, []
     for place, text in read_lines(path, "drivers/" + name):
         words = text.split(" ")
         if words[0] == "branch" and len(words) == 2:
             branch = words[1]
         elif words[0] == "parent" and len(words) == 2:
             parent = words[1]
+        elif words[0] == "since" and len(words) == 2 and words[1].isdigit():
+            since = int(words[1])
         elif text.startswith("#From "):
             origin, section = text[6:].strip(), section + 1
         elif text.startswith("#") or not text:
             continue
         else:
             sign, kind = text[0], words[0][1:]
-            if sign not in "+-=" or kind not in KINDS or kind == "tag":
+            if sign not in "+-=" or kind not in KINDS or kind in EVERYWHERE:
                 raise TableError(f"{place}: wants +, - or = and a kind of line, got '{words[0]}'")
             if not origin:
                 raise TableError(f"{place}: no #From line above: where does this come from?")
             line = Line(kind, KINDS[kind][1], parse_columns(kind, words[1:], place), place, origin, section)
-            order = (list(KINDS).index(kind), section if not KINDS[kind][3] else 0, line.key)
+            order = (list(KINDS).index(kind), section if not KINDS[kind][3] else 0, line.order)
             if previous is not None and order <= previous:
                 raise TableError(f"{place}: out of order or twice: comes after a greater key")
             previous = order
@@ -150,7 +170,18 @@ def read_driver(directory, name):
         raise TableError(f"drivers/{name}:1: wants a branch and a parent line")
     if branch + ".in" != name or not branch.isdigit():
         raise TableError(f"drivers/{name}:1: branch {branch} does not fit the file's name")
-    return branch, parent, deltas
+    return branch, parent, since, deltas
+
+
+def since_of(directory, branch):
+    """First minor version that the tables of a branch hold for."""
+    return read_driver(directory, branch + ".in")[2]
+
+
+def struct_ids(branches):
+    """{struct name: place}, the same for every generator."""
+    names = sorted({line["name"] for _, _, tables in branches for line in tables["struct"].values()})
+    return {name: i for i, name in enumerate(names)}
 
 
 def apply_deltas(base, deltas):
@@ -178,7 +209,7 @@ def apply_deltas(base, deltas):
 def check_references(branch, tables, struct_names):
     """Structs that are named somewhere must be known in some branch."""
     for kind, column in (("escape", "structs"), ("uvm", "structs"), ("class", "struct"), ("control", "struct"),
-                         ("field", "struct")):
+                         ("field", "struct"), ("layout", "struct")):
         for line in tables[kind].values():
             for name in line[column].replace("[]", "").split(","):
                 if name != "-" and name not in struct_names:
@@ -205,7 +236,7 @@ def load(directory):
     for name in sorted(os.listdir(os.path.join(directory, "drivers"))):
         if not name.endswith(".in"):
             raise TableError(f"drivers/{name}:1: not a .in file")
-        branch, parent, deltas = read_driver(directory, name)
+        branch, parent, _, deltas = read_driver(directory, name)
         drivers[branch] = (parent, deltas)
     roots = [branch for branch, (parent, _) in drivers.items() if parent == "none"]
     if len(roots) != 1:
@@ -224,6 +255,7 @@ def load(directory):
     struct_names = {line["name"] for _, _, tables in branches for line in tables["struct"].values()}
     for branch, _, tables in branches:
         check_references(branch, tables, struct_names)
+        layout_rules.check(branch, tables)
     names = {line["name"] for _, _, tables in branches for kind in ("escape", "uvm", "control", "status")
              for line in tables[kind].values()}
     tags = {}
