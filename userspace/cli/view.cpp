@@ -83,14 +83,37 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   events_.clear();
   story_.observe(call, events_);
   if (events_.empty() || (filter_ && !filter_->matches(call, who()))) return 0;
+  return print(out);
+}
+
+std::size_t View::print(std::string& out) {
+  std::size_t lines = 0;
   for (const model::StoryEvent& event : events_) {
     note_gpu(event.head, event.gpu_minor);
+    if (!options_.json && !options_.detail && event.view == model::StoryView::kDetail) continue;
+    // An event may be about another process than the one whose call completed it.
+    const model::Actor actor = attributor_.actor_of(event.head);
     if (options_.json)
-      publish::append_json_line(out, event, who(), options_.json_options);
+      publish::append_json_line(out, event, actor, options_.json_options);
     else
-      publish::append_story_line(out, event, who(), options_.text);
+      publish::append_story_line(out, event, actor, options_.text);
+    ++lines;
   }
-  return events_.size();
+  return lines;
+}
+
+std::size_t View::settle(std::uint64_t now_ns, std::string& out) {
+  if (options_.raw || filter_) return 0;
+  events_.clear();
+  story_.settle(now_ns, events_);
+  return print(out);
+}
+
+std::size_t View::finish(std::string& out) {
+  if (options_.raw || filter_) return 0;
+  events_.clear();
+  story_.finish(events_);
+  return print(out);
 }
 
 void View::learn_driver(const model::Call& call) {

@@ -25,6 +25,7 @@ struct ViewOptions {
   bool raw = false;
   bool json = false;
   bool fields = false;                      // with raw: every field of every call
+  bool detail = false;                      // events of every kind, not only those for a person
   bool select_here = false;                 // apply the selection: a recording was not made with it
   bool live = false;                        // records are made on this machine, now
   attribute::GpuDirectory* gpus = nullptr;  // which cards the minors are; outlives the view
@@ -44,11 +45,18 @@ class View {
 
   AttributionStats stats() const;
 
+  // What waited for more: when nothing came for a while, and at the end.
+  std::size_t settle(std::uint64_t now_ns, std::string& out);
+  std::size_t finish(std::string& out);
+
   const decode::Decoder& decoder() const { return decoder_; }
   bool driver_known() const { return driver_known_; }
   const decode::Describer* describer() const { return describer_ ? &*describer_ : nullptr; }
+  const decode::StoryBuilder& story() const { return story_; }
 
  private:
+  // Lines of events_, each under the process it is about.
+  std::size_t print(std::string& out);
   void note_gpu(const gpuwatch_rec& head, std::int32_t minor);
   void follow_gpus(const model::RawRecord& record);
   void learn_driver(const model::Call& call);

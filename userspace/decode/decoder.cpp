@@ -267,6 +267,7 @@ void Decoder::name_class(Call& call, const Captures& captures) const {
   }
   call.detail = entry->name;
   call.category = entry->category;
+  call.class_tag = entry->tag;
   read_params(call, captures, entry->struct_id);
 }
 

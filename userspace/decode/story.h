@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// StoryBuilder: turns the stream of calls into the few events a person wants to
-// know. Keeps small bounded state per process (open GPUs, clients, memory,
-// channel groups); over the bound the oldest process is forgotten and counted.
-// Reads Calls only; prints nothing.
+// StoryBuilder: turns the stream of calls into the events of model/story.h and
+// keeps the tree of live objects (tree.h) they come from. State is bounded:
+// over a limit the longest idle process is forgotten and counted. Reads Calls
+// only; prints nothing.
+//
+//   observe(call, events)   appends what this call completes; usually nothing
+//   settle(now_ns, events)  when no call came for a while: what was waiting
+//   finish(events)          at the end of the records: what was still waiting
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "decode/tree.h"
 #include "model/call.h"
 #include "model/story.h"
 
 namespace gpuwatch::decode {
 
-struct StoryLimits {
-  std::size_t processes = 4096;
-  std::size_t objects = 262144;  // of all processes together
-  std::size_t objects_per_process = 65536;
-};
-
 class StoryBuilder {
  public:
-  explicit StoryBuilder(StoryLimits limits = {});
+  explicit StoryBuilder(TreeLimits limits = {});
   ~StoryBuilder();
   StoryBuilder(StoryBuilder&&) noexcept;
   StoryBuilder& operator=(StoryBuilder&&) noexcept;
 
-  // Appends the events this call completes; usually none.
   void observe(const model::Call& call, std::vector<model::StoryEvent>& out);
+  void settle(std::uint64_t now_ns, std::vector<model::StoryEvent>& out);
+  void finish(std::vector<model::StoryEvent>& out);
 
-  // Processes or objects forgotten because of the limits.
+  const Tree& tree() const;
+
+  // Processes forgotten and objects not taken in because of the limits.
   std::uint64_t forgotten() const;
 
  private:

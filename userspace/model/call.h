@@ -44,6 +44,7 @@ enum class Category : std::uint8_t {
   kInlineToMemory,
   kMemoryGpu,
   kMemoryHost,
+  kMemoryPinned,  // pages of the process
   kMemoryVirtual,
   kMemoryOther,
   kPeer,
@@ -78,7 +79,10 @@ enum class Tag : std::uint8_t {
   kUvmFree,
   kPeerOn,
   kPeerOff,
-  kForeignMemory,  // reads or writes another process's memory
+  kExportDmabuf,
+  kSync,   // sets up an event or semaphore
+  kSign,   // of MIG or MPS being used
+  kFault,  // asks for the state after a GPU fault
   kHeapControl,
   kAllocMemory,
   kDenial,  // of a status: somebody was refused, rather than asked for what is not there
@@ -106,6 +110,7 @@ enum class Field : std::uint8_t {
   kEntries,  // GPFIFO entries of a channel
   kEngine,   // engine type
   kDevice,   // RM device instance
+  kVaspace,  // handle of the address space of a channel or group
   kFunction,
   kCount,
 };
@@ -122,10 +127,11 @@ struct Call {
   Space space = Space::kNone;
   Category category = Category::kNone;
   Tag tag = Tag::kNone;
-  bool failed = false;     // ret < 0, or a status that is neither OK nor a warning
-  bool denied = false;     // failed because the caller may not
-  bool truncated = false;  // a capture faulted, was cut short or left out
-  bool named = false;      // every number of this call has a name
+  Tag class_tag = Tag::kNone;  // of the class of an allocation
+  bool failed = false;         // ret < 0, or a status that is neither OK nor a warning
+  bool denied = false;         // failed because the caller may not
+  bool truncated = false;      // a capture faulted, was cut short or left out
+  bool named = false;          // every number of this call has a name
 
   std::uint32_t minor = 0;    // of the device node
   std::uint32_t number = 0;   // escape, UVM command or NVKMS command; of XFER the inner one

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "model/call.h"
-#include "model/story.h"
 
 namespace gpuwatch::publish::format {
 
@@ -32,6 +31,5 @@ void append_node(std::string& out, std::string_view family, unsigned node_kind, 
 void pad_to(std::string& out, std::size_t from, std::size_t width);
 
 std::string_view state_name(std::uint32_t event);
-std::string_view story_name(model::StoryKind kind);
 
 }  // namespace gpuwatch::publish::format

@@ -3,25 +3,20 @@
 // test compares the two. Keys whose value is not known are left out.
 #include "publish/json.h"
 
-#include <algorithm>
-
 #include "model/definitions.h"
 #include "publish/fields.h"
 #include "publish/format.h"
-#include "publish/json_object.h"
+#include "publish/json_common.h"
 #include "publish/text.h"
 
 namespace gpuwatch::publish {
 
 namespace {
 
-using json::append_string;
 using json::Object;
 using model::Call;
 using model::CallKind;
 using model::Field;
-using model::StoryEvent;
-using model::StoryKind;
 
 std::string_view type_of(CallKind kind) {
   switch (kind) {
@@ -45,134 +40,6 @@ std::string_view type_of(CallKind kind) {
       break;
   }
   return "unknown";
-}
-
-void write_head(Object& json, std::string_view type, const gpuwatch_rec& head, const JsonOptions& options) {
-  json.number("schema", kJsonSchema);
-  json.text("type", type);
-  json.number("time_ns", head.time_ns);
-  if (options.realtime_offset_ns != 0)
-    json.number("time_unix_ns", head.time_ns + static_cast<std::uint64_t>(options.realtime_offset_ns));
-  json.number("cpu", head.cpu);
-  json.number("seq", head.seq);
-}
-
-void write_chain(Object& json, const model::Actor& actor) {
-  std::string& out = json.key("container_chain");
-  char before = '[';
-  for (const model::ContainerRef& container : actor.chain) {
-    out += before;
-    before = ',';
-    std::string text(container.runtime);
-    text += ':';
-    text += container.id;
-    append_string(out, text);
-  }
-  out += ']';
-}
-
-void write_labels(Object& json, const model::Actor& actor) {
-  std::string& out = json.key("container_labels");
-  char before = '{';
-  for (const model::Label& label : actor.labels) {
-    out += before;
-    before = ',';
-    append_string(out, label.key);
-    out += ':';
-    append_string(out, label.value);
-  }
-  out += '}';
-}
-
-// Ids in all pid namespaces the process is in, where it is in more than one.
-void write_ns_pids(Object& json, const std::vector<std::uint32_t>& pids) {
-  if (pids.size() < 2) return;
-  std::string& out = json.key("ns_pids");
-  for (std::size_t i = 0; i < pids.size(); ++i) {
-    out += i == 0 ? '[' : ',';
-    format::append_number(out, pids[i]);
-  }
-  out += ']';
-}
-
-void write_actor(Object& json, const gpuwatch_rec& head, const model::Actor& actor) {
-  json.number("pid", head.tgid);
-  json.number("tid", head.tid);
-  json.number("uid", head.uid);
-  json.number("process_start_ns", head.start_ns);
-  json.text("comm", model::comm_of(head));
-  json.number_if("ns_pid", actor.ns_tgid);
-  if (actor.process != nullptr) {
-    write_ns_pids(json, actor.process->ns_pids);
-    json.text_if("exe_state", model::exe_state_name(actor.process->exe_state));
-  }
-  json.text_if("exe_path", actor.exe);
-  json.text_if("user_name", actor.user_name);
-  json.number("cgroup_id", head.cgroup_id);
-  json.text_if("cgroup_path", actor.cgroup_path);
-  json.text_if("container_runtime", actor.runtime);
-  json.text_if("container_id", actor.container_id);
-  json.text_if("pod_uid", actor.pod_uid);
-  if (actor.chain.size() > 1) write_chain(json, actor);
-  json.text_if("qos", actor.qos);
-  json.text_if("unit", actor.unit);
-  if (actor.user) json.number("user", *actor.user);
-  if (actor.slurm_job) json.number("slurm_job", *actor.slurm_job);
-  json.text_if("slurm_step", actor.slurm_step);
-  json.text_if("container_name", actor.container_name);
-  json.text_if("container_image", actor.image);
-  json.text_if("pod_name", actor.pod_name);
-  json.text_if("pod_namespace", actor.pod_namespace);
-  if (!actor.labels.empty()) write_labels(json, actor);
-}
-
-void write_ancestors(Object& json, const std::vector<model::Ancestor>& ancestors) {
-  if (ancestors.empty()) return;
-  std::string& out = json.key("ancestors");
-  for (std::size_t i = 0; i < ancestors.size(); ++i) {
-    const model::Ancestor& ancestor = ancestors[i];
-    out += i == 0 ? "[{\"pid\":" : ",{\"pid\":";
-    format::append_number(out, ancestor.tgid);
-    if (ancestor.ns_tgid != 0) format::append_number(out += ",\"ns_pid\":", ancestor.ns_tgid);
-    format::append_number(out += ",\"start_ns\":", ancestor.start_ns);
-    if (!ancestor.comm.empty()) append_string(out += ",\"comm\":", ancestor.comm);
-    out += '}';
-  }
-  out += ']';
-}
-
-// What of the process does not fit in every line.
-void write_process(Object& json, const model::Actor& actor) {
-  if (actor.process == nullptr) return;
-  const model::Process& process = *actor.process;
-  json.number_if("exe_inode", process.exe_ino);
-  json.number_if("exe_device", process.exe_dev);
-  json.number_if("pid_ns", process.pid_ns);
-  write_ancestors(json, process.ancestors);
-  if (process.source == model::ProcessSource::kProc) json.text("process_source", "proc");
-}
-
-void write_gpu(Object& json, std::int32_t minor, const JsonOptions& options) {
-  const model::Gpu* gpu = options.gpus == nullptr ? nullptr : model::find_gpu(*options.gpus, minor);
-  if (gpu == nullptr) return;
-  json.text_if("gpu_uuid", gpu->uuid);
-  json.text_if("gpu_pci", gpu->pci);
-  json.text_if("gpu_name", gpu->name);
-}
-
-// The part of a GPU in MIG mode that the process's capability nodes stand for.
-void write_mig(Object& json, const model::Actor& actor, const JsonOptions& options) {
-  if (actor.process == nullptr || options.gpus == nullptr) return;
-  model::MigPlace place;
-  for (const std::int32_t cap : actor.process->cap_minors) {
-    const model::MigPlace found = model::find_mig(*options.gpus, cap);
-    if (found.mig != nullptr && (place.mig == nullptr || place.mig->compute_instance < 0)) place = found;
-  }
-  if (place.mig == nullptr) return;
-  json.signed_number("mig_gpu_minor", place.gpu->minor);
-  json.signed_number("mig_gpu_instance", place.mig->gpu_instance);
-  if (place.mig->compute_instance >= 0) json.signed_number("mig_compute_instance", place.mig->compute_instance);
-  json.text_if("mig_uuid", place.mig->uuid);
 }
 
 void write_node(Object& json, const Call& call) {
@@ -267,18 +134,6 @@ void write_open(Object& json, const Call& call) {
   }
 }
 
-void write_state_values(Object& json, std::uint32_t event, std::uint32_t value, std::int64_t error,
-                        std::string_view module) {
-  const std::string_view name = format::state_name(event);
-  if (!name.empty())
-    json.text("state", name);
-  else
-    json.number("state_number", event);
-  json.text_if("module", module);
-  json.number_if("state_value", value);
-  json.errno_name("errno_name", error);
-}
-
 void write_definition(Object& json, const Call& call) {
   if (const auto task = model::parse_task(call.record)) {
     json.text_if("exe_path", task->path);
@@ -299,84 +154,10 @@ void write_definition(Object& json, const Call& call) {
   }
 }
 
-void write_recorder(Object& json, const gpuwatch_rec& head) {
-  if ((head.flags & GPUWATCH_F_PRELOAD) != 0) json.text("recorder", "preload");
-}
-
 void write_task_head(Object& json, const gpuwatch_rec& head) {
   json.number("pid", head.tgid);
   json.number("process_start_ns", head.start_ns);
   json.text("comm", model::comm_of(head));
-}
-
-void write_story_memory(Object& json, const StoryEvent& event) {
-  json.text("memory", event.host_memory ? "host" : "gpu");
-  json.number("bytes", event.bytes);
-  json.number("total_bytes", event.total_bytes);
-}
-
-void write_engines(Object& json, const StoryEvent& event) {
-  std::string& out = json.key("engines");
-  out += '[';
-  for (std::uint32_t i = 0; i < event.engine_count; ++i) {
-    if (i != 0) out += ',';
-    append_string(out, event.engines[i]);
-  }
-  out += ']';
-}
-
-void write_story(Object& json, const StoryEvent& event) {
-  const std::string_view module(
-      event.state_name.data(),
-      std::min(std::string_view(event.state_name.data(), event.state_name.size()).find('\0'), event.state_name.size()));
-  if (event.kind == StoryKind::kDriverState) {
-    write_state_values(json, event.state_event, event.state_value, event.state_error, module);
-    return;
-  }
-  if (event.gpu_minor >= 0) json.signed_number("gpu_minor", event.gpu_minor);
-  if (event.gpu_device >= 0) json.signed_number("device_instance", event.gpu_device);
-  json.text_if("name", event.name);
-  if (event.client != 0) json.hex("client", event.client);
-  if (event.object != 0) json.hex("object", event.object);
-  if (event.source_client != 0) json.hex("source_client", event.source_client);
-  if (event.source_object != 0) json.hex("source_object", event.source_object);
-  switch (event.kind) {
-    case StoryKind::kContextCreated:
-      json.number("channels", event.channels);
-      write_engines(json, event);
-      break;
-    case StoryKind::kMemoryAllocated:
-    case StoryKind::kMemoryFreed:
-      write_story_memory(json, event);
-      break;
-    case StoryKind::kMemoryRefused:
-      write_story_memory(json, event);
-      json.number("status", event.status);
-      json.text_if("status_name", event.status_name);
-      break;
-    case StoryKind::kContextClosed:
-      json.number("contexts", event.contexts);
-      break;
-    case StoryKind::kMemoryMapped:
-    case StoryKind::kMemoryUnmapped:
-      json.hex("address", event.address);
-      json.number("bytes", event.bytes);
-      break;
-    case StoryKind::kOpenFailed:
-      json.signed_number("ret", event.ret);
-      json.errno_name("errno_name", event.ret);
-      break;
-    case StoryKind::kDenied:
-      json.text_if("detail", event.detail);
-      json.number("number", event.number);
-      json.signed_number("ret", event.ret);
-      json.errno_name("errno_name", event.ret);
-      json.number_if("status", event.status);
-      json.text_if("status_name", event.status_name);
-      break;
-    default:
-      break;
-  }
 }
 
 }  // namespace
@@ -414,21 +195,6 @@ void append_json_line(std::string& out, const Call& call, const model::Actor& ac
   }
   write_recorder(json, head);
   if (fields != nullptr && call.kind == CallKind::kIoctl) append_json_parts(json.key("parts"), *fields);
-}
-
-void append_json_line(std::string& out, const StoryEvent& event, const model::Actor& actor,
-                      const JsonOptions& options) {
-  Object json(out);
-  write_head(json, "story", event.head, options);
-  json.text("event", format::story_name(event.kind));
-  if (event.kind != StoryKind::kDriverState) {
-    write_actor(json, event.head, actor);
-    write_process(json, actor);
-    write_gpu(json, event.gpu_minor, options);
-    write_mig(json, actor, options);
-  }
-  write_story(json, event);
-  write_recorder(json, event.head);
 }
 
 void append_json_lone_call(std::string& out, const LoneCall& lone, const Call& call,

@@ -16,7 +16,7 @@
 namespace gpuwatch::publish {
 
 // Bumped when a key changes meaning or goes away; new keys do not count.
-inline constexpr int kJsonSchema = 1;
+inline constexpr int kJsonSchema = 2;
 
 struct JsonOptions {
   // CLOCK_REALTIME - CLOCK_MONOTONIC of the recording machine; 0: unknown, the

@@ -37,6 +37,7 @@ constexpr Label kLabels[] = {
     {"function", Field::kFunction, Style::kHex},
     {"device", Field::kDevice, Style::kDecimal},
     {"engine", Field::kEngine, Style::kHexUnlessZero},
+    {"vaspace", Field::kVaspace, Style::kHexUnlessZero},
     {"entries", Field::kEntries, Style::kDecimal},
     {"bytes", Field::kBytes, Style::kBytes},
     {"addr", Field::kAddress, Style::kHexUnlessZero},

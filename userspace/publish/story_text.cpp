@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // append_story_line: the default view, in words. Columns keep their width as
 // long as the values fit; a longer value pushes the rest, nothing is cut.
+#include <algorithm>
+#include <variant>
+
 #include "model/definitions.h"
 #include "publish/colour.h"
 #include "publish/format.h"
@@ -41,213 +44,288 @@ void append_gpu(std::string& out, const StoryEvent& event) {
   }
 }
 
-void append_memory(std::string& out, const StoryEvent& event, char sign) {
-  out += event.host_memory ? "host memory " : "GPU memory ";
-  out += sign;
-  append_bytes(out, event.bytes);
-  out += ", now ";
-  append_bytes(out, event.total_bytes);
+void append_count(std::string& out, std::uint64_t count, std::string_view what) {
+  format::append_number(out, count);
+  out += ' ';
+  out += what;
+  if (count != 1) out += 's';
 }
 
-void append_context(std::string& out, const StoryEvent& event) {
-  out += "context: ";
-  format::append_number(out, event.channels);
-  out += event.channels == 1 ? " channel" : " channels";
-  for (std::uint32_t i = 0; i < event.engine_count; ++i) {
-    out += i == 0 ? " with " : ", ";
-    out += event.engines[i];
-  }
-  out += " (group ";
-  format::append_hex(out, event.object);
-  out += ')';
-}
-
-void append_context_end(std::string& out, const StoryEvent& event) {
-  if (event.contexts > 1) {
-    format::append_number(out, event.contexts);
-    out += " contexts closed";
-    return;
-  }
-  out += "context closed (group ";
-  format::append_hex(out, event.object);
-  out += ')';
-}
-
-void append_status(std::string& out, const StoryEvent& event) {
-  if (event.ret < 0)
-    format::append_errno(out, event.ret);
-  else if (!event.status_name.empty())
-    out += event.status_name;
+void append_status(std::string& out, std::int64_t ret, std::uint32_t status, std::string_view status_name) {
+  if (ret < 0)
+    format::append_errno(out, ret);
+  else if (!status_name.empty())
+    out += status_name;
   else
-    format::append_hex(out, event.status);
+    format::append_hex(out, status);
 }
 
-void append_denial(std::string& out, const StoryEvent& event) {
-  out += "denied: ";
-  if (event.name.empty())
-    format::append_hex(out, event.number);
-  else
-    out += event.name;
-  if (!event.detail.empty()) {
-    out += ' ';
-    out += event.detail;
-  } else if (!event.name.empty() && event.number != 0) {
-    out += ' ';
-    format::append_hex(out, event.number);
+// "pid 12 client 0xc1d00024 object 0x5c000002", as far as known.
+void append_party(std::string& out, const model::Party& party) {
+  const std::size_t from = out.size();
+  const auto word = [&](std::string_view name) {
+    if (out.size() != from) out += ' ';
+    out += name;
+  };
+  if (party.process.tgid != 0) {
+    word("pid ");
+    format::append_number(out, party.process.tgid);
   }
-  out += ": ";
-  append_status(out, event);
+  if (party.client != 0) {
+    word("client ");
+    format::append_hex(out, party.client);
+  }
+  if (party.object != 0) {
+    word("object ");
+    format::append_hex(out, party.object);
+  }
+  if (out.size() == from) out += "unknown";
 }
 
-void append_state(std::string& out, const StoryEvent& event) {
-  const std::string_view all(event.state_name.data(), event.state_name.size());
-  const std::string_view module = all.substr(0, std::min(all.find('\0'), all.size()));
-  switch (event.state_event) {
-    case GPUWATCH_STATE_DRIVER_LIVE:
-      out += "driver loaded: ";
-      break;
-    case GPUWATCH_STATE_DRIVER_GOING:
-      out += "driver unloading: ";
-      break;
-    case GPUWATCH_STATE_HOOK_FAILED:
-      out += "cannot watch a function of ";
-      break;
+std::string_view location_words(model::Location location) {
+  switch (location) {
+    case model::Location::kHost:
+      return "host memory ";
+    case model::Location::kPinned:
+      return "pinned memory ";
+    case model::Location::kFabric:
+      return "fabric memory ";
     default:
-      out += "gpuwatch ";
-      out += format::state_name(event.state_event);
-      if (!module.empty()) out += ": ";
+      return "GPU memory ";
   }
-  append_word(out, module);
-  if (event.state_error < 0) {
+}
+
+// What an event says, by body; `kind` tells apart those that share one.
+struct Words {
+  std::string& out;
+  const StoryEvent& event;
+  const TextOptions& options;
+
+  void operator()(const std::monostate&) const { out += model::story_kind_info(event.kind).name; }
+
+  void operator()(const model::GpuBody& body) const {
+    if (event.kind != StoryKind::kOpenFailed) {
+      out += event.kind == StoryKind::kGpuOpened ? "GPU opened" : "GPU closed";
+      const model::Gpu* gpu = options.gpus == nullptr ? nullptr : model::find_gpu(*options.gpus, event.gpu_minor);
+      if (event.kind == StoryKind::kGpuOpened && gpu != nullptr && !gpu->name.empty())
+        base::append_escaped(out += ": ", gpu->name);
+      return;
+    }
+    out += "open of ";
+    out += body.node;
+    if (event.gpu_minor >= 0) format::append_signed(out, event.gpu_minor);
+    out += " refused: ";
+    format::append_errno(out, body.ret);
+  }
+
+  void operator()(const model::ClientBody& body) const {
+    out += "RM client ";
+    format::append_hex(out, body.client);
+    if (event.kind != StoryKind::kClientClosed) return;
+    out += " closed";
+    if (body.objects == 0) return;
+    out += body.by_file ? " with its file, " : ", ";
+    append_count(out, body.objects, "object");
+  }
+
+  void operator()(const model::ContextBody& body) const {
+    out += event.kind == StoryKind::kContextDestroyed ? "context closed: "
+           : event.kind == StoryKind::kContextChanged ? "context now: "
+                                                      : "context: ";
+    append_count(out, body.channels, "channel");
+    out += " in ";
+    append_count(out, body.groups, "group");
+    const char* separator = " (";
+    const auto part = [&](std::uint32_t count, std::string_view what) {
+      if (count == 0) return;
+      out += separator;
+      separator = ", ";
+      format::append_number(out, count);
+      out += ' ';
+      out += what;
+    };
+    part(body.compute, "compute");
+    part(body.graphics, "graphics");
+    part(body.video, "video");
+    part(body.copy, "copy");
+    if (*separator == ',') out += ')';
+  }
+
+  void operator()(const model::ChannelBody& body) const {
+    out += event.kind == StoryKind::kChannelCreated ? "channel " : "channel closed: ";
+    format::append_hex(out, body.object);
+    if (!body.engine_name.empty()) {
+      out += " on ";
+      out += body.engine_name;
+    }
+    if (body.group != 0) {
+      out += ", group ";
+      format::append_hex(out, body.group);
+    }
+    out += ", ";
+    format::append_number(out, body.entries);
+    out += " entries";
+  }
+
+  void operator()(const model::MemoryBody& body) const {
+    out += location_words(body.location);
+    if (event.kind == StoryKind::kMemoryRefused) {
+      append_bytes(out, body.bytes);
+      out += " refused: ";
+      append_status(out, 0, body.status, body.status_name);
+      return;
+    }
+    out += event.kind == StoryKind::kMemoryFreed || event.kind == StoryKind::kMemoryUnpinned ? '-' : '+';
+    append_bytes(out, body.bytes);
+    if (body.objects > 1) {
+      out += " (";
+      append_count(out, body.objects, "object");
+      out += ')';
+    }
+    out += ", now ";
+    append_bytes(out, body.live_bytes);
+    if (event.kind == StoryKind::kMemoryInherited) {
+      out += ", taken over from ";
+      append_party(out, body.from);
+    } else if (body.live_bytes == 0 && body.peak_bytes != 0) {
+      out += ", peak ";
+      append_bytes(out, body.peak_bytes);
+    }
+  }
+
+  void operator()(const model::MappingBody& body) const {
+    out += event.kind == StoryKind::kMemoryMapped ? "mapped " : "unmapped ";
+    append_bytes(out, body.bytes);
+    out += " at ";
+    format::append_hex(out, body.address);
+    if (body.foreign) out += " of another process";
+  }
+
+  void operator()(const model::ShareBody& body) const {
+    switch (event.kind) {
+      case StoryKind::kPeerEnabled:
+        out += "peer access between GPUs on";
+        return;
+      case StoryKind::kPeerDisabled:
+        out += "peer access between GPUs off";
+        return;
+      case StoryKind::kShareGranted:
+        out += "others may share ";
+        break;
+      case StoryKind::kShareExported:
+        out += "exported ";
+        break;
+      case StoryKind::kShareImported:
+        out += "imported ";
+        break;
+      default:
+        out += "shares ";
+    }
+    if (body.bytes != 0) {
+      append_bytes(out, body.bytes);
+      out += ' ';
+    }
+    out += body.name;
+    if (event.kind == StoryKind::kShareImported || event.kind == StoryKind::kShareDuplicated) {
+      out += " of ";
+      append_party(out, body.from);
+    } else {
+      out += ' ';
+      format::append_hex(out, body.from.object);
+    }
+  }
+
+  void operator()(const model::SyncBody& body) const {
+    out += "synchronization: ";
+    out += body.name;
+    if (body.bytes == 0) return;
+    out += ", ";
+    append_bytes(out, body.bytes);
+  }
+
+  void operator()(const model::SignBody& body) const {
+    out += event.kind == StoryKind::kMigUsed ? "MIG: " : "MPS: ";
+    out += body.name;
+  }
+
+  void operator()(const model::FaultBody& body) const {
+    out += "GPU fault: the program reads the error state (";
+    out += body.name;
+    out += ')';
+  }
+
+  void operator()(const model::DenialBody& body) const {
+    out += "denied: ";
+    if (body.name.empty())
+      format::append_hex(out, body.number);
+    else
+      out += body.name;
+    if (!body.detail.empty()) {
+      out += ' ';
+      out += body.detail;
+    } else if (!body.name.empty() && body.number != 0) {
+      out += ' ';
+      format::append_hex(out, body.number);
+    }
     out += ": ";
-    format::append_errno(out, event.state_error);
+    append_status(out, body.ret, body.status, body.status_name);
   }
-}
 
-void append_handles(std::string& out, const StoryEvent& event) {
-  out += " client ";
-  format::append_hex(out, event.source_client);
-  if (event.source_object == 0) return;
-  out += " object ";
-  format::append_hex(out, event.source_object);
-}
+  void operator()(const model::FindingBody& body) const {
+    out += "finding: ";
+    out += body.reason;
+    out += ": ";
+    if (body.name.empty())
+      format::append_hex(out, body.number);
+    else
+      out += body.name;
+    if (body.target.client != 0) {
+      out += " on ";
+      append_party(out, body.target);
+    }
+    if (!body.failed) return;
+    out += ", refused: ";
+    append_status(out, 0, body.status, body.status_name);
+  }
 
-void append_gpu_name(std::string& out, const StoryEvent& event, const TextOptions& options) {
-  const model::Gpu* gpu = options.gpus == nullptr ? nullptr : model::find_gpu(*options.gpus, event.gpu_minor);
-  if (gpu == nullptr || gpu->name.empty()) return;
-  base::append_escaped(out += ": ", gpu->name);
-}
+  void operator()(const model::StateBody& body) const {
+    const std::string_view all(body.name.data(), body.name.size());
+    const std::string_view module = all.substr(0, std::min(all.find('\0'), all.size()));
+    switch (body.event) {
+      case GPUWATCH_STATE_DRIVER_LIVE:
+        out += "driver loaded: ";
+        break;
+      case GPUWATCH_STATE_DRIVER_GOING:
+        out += "driver unloading: ";
+        break;
+      case GPUWATCH_STATE_HOOK_FAILED:
+        out += "cannot watch a function of ";
+        break;
+      default:
+        out += "gpuwatch ";
+        out += format::state_name(body.event);
+        if (!module.empty()) out += ": ";
+    }
+    append_word(out, module);
+    if (body.error < 0) {
+      out += ": ";
+      format::append_errno(out, body.error);
+    }
+  }
+};
 
-void append_what(std::string& out, const StoryEvent& event, const TextOptions& options) {
+std::string_view colour_of(const StoryEvent& event) {
+  if (event.view == model::StoryView::kDetail) return colour::kDim;
   switch (event.kind) {
-    case StoryKind::kGpuOpened:
-      out += "GPU opened";
-      append_gpu_name(out, event, options);
-      break;
-    case StoryKind::kGpuClosed:
-      out += "GPU closed";
-      break;
-    case StoryKind::kOpenFailed:
-      out += "open of ";
-      out += event.name;
-      if (event.gpu_minor >= 0) format::append_signed(out, event.gpu_minor);
-      out += " refused: ";
-      format::append_errno(out, event.ret);
-      break;
-    case StoryKind::kClientCreated:
-      out += "RM client ";
-      format::append_hex(out, event.client);
-      break;
-    case StoryKind::kClientClosed:
-      out += "RM client ";
-      format::append_hex(out, event.client);
-      out += " closed";
-      break;
-    case StoryKind::kContextCreated:
-      append_context(out, event);
-      break;
-    case StoryKind::kContextClosed:
-      append_context_end(out, event);
-      break;
-    case StoryKind::kMemoryAllocated:
-      append_memory(out, event, '+');
-      break;
-    case StoryKind::kMemoryFreed:
-      append_memory(out, event, '-');
-      break;
-    case StoryKind::kMemoryRefused:
-      out += event.host_memory ? "host memory " : "GPU memory ";
-      append_bytes(out, event.bytes);
-      out += " refused: ";
-      append_status(out, event);
-      break;
-    case StoryKind::kMemoryMapped:
-      out += "mapped ";
-      append_bytes(out, event.bytes);
-      out += " at ";
-      format::append_hex(out, event.address);
-      break;
-    case StoryKind::kMemoryUnmapped:
-      out += "unmapped ";
-      append_bytes(out, event.bytes);
-      out += " at ";
-      format::append_hex(out, event.address);
-      break;
-    case StoryKind::kPeerEnabled:
-      out += "peer access between GPUs on";
-      break;
-    case StoryKind::kPeerDisabled:
-      out += "peer access between GPUs off";
-      break;
-    case StoryKind::kExported:
-      out += "memory exported: ";
-      out += event.name;
-      break;
-    case StoryKind::kImported:
-      out += "memory imported: ";
-      out += event.name;
-      break;
-    case StoryKind::kDuplicated:
-      out += "object taken over from";
-      append_handles(out, event);
-      break;
-    case StoryKind::kForeignMemory:
-      out += "memory of another process: ";
-      out += event.name;
-      break;
-    case StoryKind::kDebuggerAttached:
-      out += "debugger attached to";
-      append_handles(out, event);
-      break;
-    case StoryKind::kProfilerAttached:
-      out += "profiler: ";
-      out += event.name;
-      break;
-    case StoryKind::kDenied:
-      append_denial(out, event);
-      break;
-    case StoryKind::kDriverState:
-      append_state(out, event);
-      break;
-  }
-}
-
-std::string_view colour_of(StoryKind kind) {
-  switch (kind) {
-    case StoryKind::kDenied:
+    case StoryKind::kCallDenied:
     case StoryKind::kOpenFailed:
     case StoryKind::kMemoryRefused:
-    case StoryKind::kForeignMemory:
-    case StoryKind::kDebuggerAttached:
+    case StoryKind::kSecurityFinding:
+    case StoryKind::kGpuFault:
       return colour::kRed;
     case StoryKind::kContextCreated:
     case StoryKind::kGpuOpened:
       return colour::kGreen;
-    case StoryKind::kMemoryMapped:
-    case StoryKind::kMemoryUnmapped:
-    case StoryKind::kClientCreated:
-    case StoryKind::kClientClosed:
-      return colour::kDim;
     default:
       return {};
   }
@@ -299,10 +377,10 @@ void append_story_line(std::string& out, const StoryEvent& event, const model::A
   from = out.size();
   append_gpu(out, event);
   format::pad_to(out, from, kGpuWidth);
-  const std::string_view code = colour_of(event.kind);
+  const std::string_view code = colour_of(event);
   {
     colour::Scope scope(out, options.colour && !code.empty(), code);
-    append_what(out, event, options);
+    std::visit(Words{out, event, options}, event.body);
   }
   out += '\n';
 }

@@ -29,8 +29,9 @@ Json line_of(const Blob& blob, const model::Actor& actor = {}, const JsonOptions
 
 std::set<std::string> keys_written() {
   std::set<std::string> keys;
-  const std::string source = test::slurp(std::string(USERSPACE_DIR) + "/publish/json.cpp") +
-                             test::slurp(std::string(USERSPACE_DIR) + "/publish/fields.cpp");
+  std::string source;
+  for (const char* file : {"json.cpp", "json_common.cpp", "story_json.cpp", "fields.cpp"})
+    source += test::slurp(std::string(USERSPACE_DIR) + "/publish/" + file);
   const std::regex call(
       R"re((?:json|object)\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
   for (std::sregex_iterator at(source.begin(), source.end(), call), end; at != end; ++at) keys.insert((*at)[1]);
@@ -129,40 +130,78 @@ TEST(Json, Story) {
   event.kind = model::StoryKind::kContextCreated;
   event.head = test::make_head(GPUWATCH_REC_IOCTL);
   event.gpu_minor = 1;
-  event.channels = 8;
-  event.engine_count = 2;
-  event.engines = {"A", "B"};
+  model::ContextBody context;
+  context.id = 3;
+  context.channels = 20;
+  context.compute = 8;
+  context.copy = 12;
+  event.body = context;
   std::string out;
   append_json_line(out, event, {});
   Json json = Json::parse(out);
   EXPECT_EQ(json["type"], "story");
-  EXPECT_EQ(json["event"], "context_created");
-  EXPECT_EQ(json["engines"], Json::array({"A", "B"}));
+  EXPECT_EQ(json["event"], "context.created");
+  EXPECT_EQ(json["compute_channels"], 8);
+  EXPECT_EQ(json["copy_channels"], 12);
   EXPECT_EQ(json["gpu_minor"], 1);
   EXPECT_FALSE(json.contains("device_instance"));
+  EXPECT_FALSE(json.contains("is_detail"));
 
   event.kind = model::StoryKind::kMemoryAllocated;
-  event.bytes = 1ULL << 40;
+  event.view = model::StoryView::kDetail;
+  model::MemoryBody memory;
+  memory.bytes = 1ULL << 40;
+  event.body = memory;
   out.clear();
   append_json_line(out, event, {});
   json = Json::parse(out);
   EXPECT_EQ(json["bytes"], 1ULL << 40);
-  EXPECT_EQ(json["memory"], "gpu");
+  EXPECT_EQ(json["location"], "gpu");
+  EXPECT_EQ(json["is_detail"], true);
+
+  event.kind = model::StoryKind::kSecurityFinding;
+  model::FindingBody finding;
+  finding.reason = "debugger";
+  finding.target = {{5, 77}, 0xc1d00099, 0x5c};
+  event.body = finding;
+  out.clear();
+  append_json_line(out, event, {});
+  json = Json::parse(out);
+  EXPECT_EQ(json["reason"], "debugger");
+  EXPECT_EQ(json["target_pid"], 77);
+  EXPECT_EQ(json["target_client"], "0xc1d00099");
 }
 
-TEST(Json, EveryStoryKindHasAName) {
+// A body of the type that story_kinds.def gives the kind.
+template <typename Body>
+model::StoryEvent event_with_body(model::StoryKind kind) {
+  model::StoryEvent event;
+  event.kind = kind;
+  event.body = Body{};
+  return event;
+}
+
+TEST(Json, EveryStoryKindIsDocumentedAndValid) {
+  using namespace model;
+  const StoryEvent events[] = {
+#define STORY(enumerator, name, body, view) event_with_body<body>(StoryKind::enumerator),
+#include "model/story_kinds.def"
+#undef STORY
+  };
   std::set<std::string> names;
   const std::string manual = test::slurp(std::string(USERSPACE_DIR) + "/man/gpuwatch-json.5.md");
-  for (int kind = 0; kind <= static_cast<int>(model::StoryKind::kMemoryRefused); ++kind) {
-    model::StoryEvent event;
-    event.kind = static_cast<model::StoryKind>(kind);
+  for (const StoryEvent& event : events) {
     std::string out;
     append_json_line(out, event, {});
     const std::string name = Json::parse(out)["event"];
-    EXPECT_NE(name, "unknown");
     EXPECT_TRUE(names.insert(name).second) << name;
-    EXPECT_NE(manual.find("**" + name + "**"), std::string::npos) << name << " is not in gpuwatch-json.5.md";
+    EXPECT_NE(manual.find("\n**" + name + "**\n:   "), std::string::npos) << name << " is not in gpuwatch-json.5.md";
   }
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(StoryKind::kCount));
+  // And no kind in the manual that does not exist.
+  const std::regex entry(R"re((?:^|\n)\*\*([a-z]+\.[a-z_]+)\*\*\n:   )re");
+  for (std::sregex_iterator at(manual.begin(), manual.end(), entry), end; at != end; ++at)
+    EXPECT_TRUE(names.contains((*at)[1])) << (*at)[1] << " is no kind of event";
 }
 
 TEST(Json, DefinitionsAndState) {

@@ -11,16 +11,12 @@ namespace {
 using model::StoryEvent;
 using model::StoryKind;
 
-StoryEvent event_of(StoryKind kind) {
+StoryEvent event_of(StoryKind kind, model::StoryBody body = {}) {
   StoryEvent event;
   event.kind = kind;
   event.head = test::make_head(GPUWATCH_REC_IOCTL, 12'345'678'900);
   event.gpu_minor = 0;
-  event.object = 0x5c;
-  event.client = 0xc1;
-  event.source_client = 0xc2;
-  event.source_object = 0x5d;
-  event.name = "NAME";
+  event.body = std::move(body);
   return event;
 }
 
@@ -39,83 +35,132 @@ TEST(StoryText, Columns) {
   actor.container_id = id;
   std::string out;
   append_story_header(out);
-  append_story_line(out, event_of(StoryKind::kGpuOpened), actor);
+  append_story_line(out, event_of(StoryKind::kGpuOpened, model::GpuBody{}), actor);
   EXPECT_EQ(out,
             "TIME         CONTAINER               PROCESS                 GPU   WHAT\n"
             "12.345       docker:cccccccccccc     worker/7                gpu0  GPU opened\n");
 }
 
-TEST(StoryText, EveryKindHasWords) {
-  StoryEvent event = event_of(StoryKind::kContextCreated);
-  event.channels = 8;
-  event.engine_count = 2;
-  event.engines = {"HOPPER_COMPUTE_A", "HOPPER_DMA_COPY_A"};
-  EXPECT_EQ(what(event), "context: 8 channels with HOPPER_COMPUTE_A, HOPPER_DMA_COPY_A (group 0x5c)");
-  event = event_of(StoryKind::kContextClosed);
-  event.contexts = 1;
-  EXPECT_EQ(what(event), "context closed (group 0x5c)");
-  event.contexts = 4;
-  EXPECT_EQ(what(event), "4 contexts closed");
-  event = event_of(StoryKind::kMemoryAllocated);
-  event.bytes = 2 << 20;
-  event.total_bytes = 3ULL << 29;
-  EXPECT_EQ(what(event), "GPU memory +2.0 MiB, now 1.5 GiB");
-  event.kind = StoryKind::kMemoryFreed;
-  event.host_memory = true;
-  event.bytes = 512;
-  EXPECT_EQ(what(event), "host memory -512 B, now 1.5 GiB");
-  event = event_of(StoryKind::kMemoryRefused);
-  event.bytes = 1ULL << 40;
-  event.status_name = "NV_ERR_NO_MEMORY";
-  EXPECT_EQ(what(event), "GPU memory 1.0 TiB refused: NV_ERR_NO_MEMORY");
-  event = event_of(StoryKind::kDenied);
-  event.name = "NV_ESC_RM_CONTROL";
-  event.number = 0x20800102;
-  event.status = 0x1b;
-  EXPECT_EQ(what(event), "denied: NV_ESC_RM_CONTROL 0x20800102: 0x1b");
-  event.detail = "SOME_CONTROL";
-  event.status_name = "NV_ERR_INSUFFICIENT_PERMISSIONS";
-  EXPECT_EQ(what(event), "denied: NV_ESC_RM_CONTROL SOME_CONTROL: NV_ERR_INSUFFICIENT_PERMISSIONS");
-  event = event_of(StoryKind::kOpenFailed);
-  event.name = "nvidia";
-  event.ret = -EACCES;
-  EXPECT_EQ(what(event), "open of nvidia0 refused: EACCES");
-  EXPECT_EQ(what(event_of(StoryKind::kGpuClosed)), "GPU closed");
-  EXPECT_EQ(what(event_of(StoryKind::kClientCreated)), "RM client 0xc1");
-  EXPECT_EQ(what(event_of(StoryKind::kClientClosed)), "RM client 0xc1 closed");
-  EXPECT_EQ(what(event_of(StoryKind::kDuplicated)), "object taken over from client 0xc2 object 0x5d");
-  EXPECT_EQ(what(event_of(StoryKind::kDebuggerAttached)), "debugger attached to client 0xc2 object 0x5d");
-  EXPECT_EQ(what(event_of(StoryKind::kExported)), "memory exported: NAME");
-  EXPECT_EQ(what(event_of(StoryKind::kImported)), "memory imported: NAME");
-  EXPECT_EQ(what(event_of(StoryKind::kForeignMemory)), "memory of another process: NAME");
-  EXPECT_EQ(what(event_of(StoryKind::kProfilerAttached)), "profiler: NAME");
-  EXPECT_EQ(what(event_of(StoryKind::kPeerEnabled)), "peer access between GPUs on");
-  EXPECT_EQ(what(event_of(StoryKind::kPeerDisabled)), "peer access between GPUs off");
-  event = event_of(StoryKind::kMemoryMapped);
-  event.address = 0x7000;
-  event.bytes = 4096;
-  EXPECT_EQ(what(event), "mapped 4.0 KiB at 0x7000");
-  event.kind = StoryKind::kMemoryUnmapped;
-  EXPECT_EQ(what(event), "unmapped 4.0 KiB at 0x7000");
+TEST(StoryText, FilesAndClients) {
+  EXPECT_EQ(what(event_of(StoryKind::kGpuClosed, model::GpuBody{})), "GPU closed");
+  EXPECT_EQ(what(event_of(StoryKind::kOpenFailed, model::GpuBody{"nvidia", -EACCES})),
+            "open of nvidia0 refused: EACCES");
+  EXPECT_EQ(what(event_of(StoryKind::kClientCreated, model::ClientBody{0xc1, 0, false})), "RM client 0xc1");
+  EXPECT_EQ(what(event_of(StoryKind::kClientClosed, model::ClientBody{0xc1, 0, false})), "RM client 0xc1 closed");
+  EXPECT_EQ(what(event_of(StoryKind::kClientClosed, model::ClientBody{0xc1, 5, true})),
+            "RM client 0xc1 closed with its file, 5 objects");
+}
+
+TEST(StoryText, ContextsAndChannels) {
+  model::ContextBody context;
+  context.channels = 20;
+  context.groups = 4;
+  context.compute = 8;
+  context.copy = 12;
+  EXPECT_EQ(what(event_of(StoryKind::kContextCreated, context)),
+            "context: 20 channels in 4 groups (8 compute, 12 copy)");
+  EXPECT_EQ(what(event_of(StoryKind::kContextDestroyed, context)),
+            "context closed: 20 channels in 4 groups (8 compute, 12 copy)");
+  context = {};
+  context.channels = context.groups = 1;
+  EXPECT_EQ(what(event_of(StoryKind::kContextChanged, context)), "context now: 1 channel in 1 group");
+  model::ChannelBody channel;
+  channel.object = 0x5c;
+  channel.group = 0x5b;
+  channel.entries = 1024;
+  channel.engine_name = "COPY2";
+  EXPECT_EQ(what(event_of(StoryKind::kChannelCreated, channel)), "channel 0x5c on COPY2, group 0x5b, 1024 entries");
+  EXPECT_EQ(what(event_of(StoryKind::kChannelDestroyed, channel)),
+            "channel closed: 0x5c on COPY2, group 0x5b, 1024 entries");
+}
+
+TEST(StoryText, Memory) {
+  model::MemoryBody memory;
+  memory.bytes = 2 << 20;
+  memory.live_bytes = 3ULL << 29;
+  memory.peak_bytes = 3ULL << 29;
+  EXPECT_EQ(what(event_of(StoryKind::kMemoryAllocated, memory)), "GPU memory +2.0 MiB, now 1.5 GiB");
+  memory.location = model::Location::kPinned;
+  EXPECT_EQ(what(event_of(StoryKind::kMemoryPinned, memory)), "pinned memory +2.0 MiB, now 1.5 GiB");
+  memory.location = model::Location::kHost;
+  memory.objects = 3;
+  memory.live_bytes = 0;
+  EXPECT_EQ(what(event_of(StoryKind::kMemoryFreed, memory)), "host memory -2.0 MiB (3 objects), now 0 B, peak 1.5 GiB");
+  memory = {};
+  memory.bytes = memory.live_bytes = 512;
+  memory.from = {{1, 9}, 0xc1, 0x5c};
+  EXPECT_EQ(what(event_of(StoryKind::kMemoryInherited, memory)),
+            "GPU memory +512 B, now 512 B, taken over from pid 9 client 0xc1 object 0x5c");
+  memory = {};
+  memory.bytes = 1ULL << 40;
+  memory.status_name = "NV_ERR_NO_MEMORY";
+  EXPECT_EQ(what(event_of(StoryKind::kMemoryRefused, memory)), "GPU memory 1.0 TiB refused: NV_ERR_NO_MEMORY");
+  model::MappingBody mapping{0xc1, 0x5c, 0x7000, 4096, true, "NAME"};
+  EXPECT_EQ(what(event_of(StoryKind::kMemoryMapped, mapping)), "mapped 4.0 KiB at 0x7000 of another process");
+  mapping.foreign = false;
+  EXPECT_EQ(what(event_of(StoryKind::kMemoryUnmapped, mapping)), "unmapped 4.0 KiB at 0x7000");
+}
+
+TEST(StoryText, Sharing) {
+  model::ShareBody share;
+  share.from = {{1, 9}, 0xc2, 0x5d};
+  share.bytes = 2 << 20;
+  share.name = "NAME";
+  EXPECT_EQ(what(event_of(StoryKind::kShareGranted, share)), "others may share 2.0 MiB NAME 0x5d");
+  EXPECT_EQ(what(event_of(StoryKind::kShareExported, share)), "exported 2.0 MiB NAME 0x5d");
+  EXPECT_EQ(what(event_of(StoryKind::kShareDuplicated, share)), "shares 2.0 MiB NAME of pid 9 client 0xc2 object 0x5d");
+  share.from = {};
+  share.bytes = 0;
+  EXPECT_EQ(what(event_of(StoryKind::kShareImported, share)), "imported NAME of unknown");
+  EXPECT_EQ(what(event_of(StoryKind::kPeerEnabled, share)), "peer access between GPUs on");
+  EXPECT_EQ(what(event_of(StoryKind::kPeerDisabled, share)), "peer access between GPUs off");
+  EXPECT_EQ(what(event_of(StoryKind::kSyncCreated, model::SyncBody{1, 2, 2 << 20, "NAME"})),
+            "synchronization: NAME, 2.0 MiB");
+  EXPECT_EQ(what(event_of(StoryKind::kMigUsed, model::SignBody{1, 2, "NAME"})), "MIG: NAME");
+  EXPECT_EQ(what(event_of(StoryKind::kMpsUsed, model::SignBody{1, 2, "NAME"})), "MPS: NAME");
+}
+
+TEST(StoryText, Trouble) {
+  model::DenialBody denial;
+  denial.name = "NV_ESC_RM_CONTROL";
+  denial.number = 0x20800102;
+  denial.status = 0x1b;
+  EXPECT_EQ(what(event_of(StoryKind::kCallDenied, denial)), "denied: NV_ESC_RM_CONTROL 0x20800102: 0x1b");
+  denial.detail = "SOME_CONTROL";
+  denial.status_name = "NV_ERR_INSUFFICIENT_PERMISSIONS";
+  EXPECT_EQ(what(event_of(StoryKind::kCallDenied, denial)),
+            "denied: NV_ESC_RM_CONTROL SOME_CONTROL: NV_ERR_INSUFFICIENT_PERMISSIONS");
+  model::FindingBody finding;
+  finding.reason = "debugger";
+  finding.name = "GT200_DEBUGGER";
+  finding.target = {{1, 9}, 0xc2, 0};
+  EXPECT_EQ(what(event_of(StoryKind::kSecurityFinding, finding)),
+            "finding: debugger: GT200_DEBUGGER on pid 9 client 0xc2");
+  finding.failed = true;
+  finding.status = 0x1b;
+  finding.target = {};
+  EXPECT_EQ(what(event_of(StoryKind::kSecurityFinding, finding)), "finding: debugger: GT200_DEBUGGER, refused: 0x1b");
+  EXPECT_EQ(what(event_of(StoryKind::kGpuFault, model::FaultBody{1, 2, "NAME"})),
+            "GPU fault: the program reads the error state (NAME)");
 }
 
 TEST(StoryText, DriverState) {
-  StoryEvent event = event_of(StoryKind::kDriverState);
-  event.state_event = GPUWATCH_STATE_DRIVER_LIVE;
-  std::memcpy(event.state_name.data(), "nvidia\033", 7);
-  EXPECT_EQ(what(event), "driver loaded: nvidia\\x1b");
-  event.state_event = GPUWATCH_STATE_HOOK_FAILED;
-  event.state_error = -EBUSY;
-  EXPECT_EQ(what(event), "cannot watch a function of nvidia\\x1b: EBUSY");
-  event.state_event = GPUWATCH_STATE_ATTACHED;
-  event.state_error = 0;
-  event.state_name = {};
-  EXPECT_EQ(what(event), "gpuwatch attached");
+  model::StateBody state;
+  state.event = GPUWATCH_STATE_DRIVER_LIVE;
+  std::memcpy(state.name.data(), "nvidia\033", 7);
+  EXPECT_EQ(what(event_of(StoryKind::kDriverState, state)), "driver loaded: nvidia\\x1b");
+  state.event = GPUWATCH_STATE_HOOK_FAILED;
+  state.error = -EBUSY;
+  EXPECT_EQ(what(event_of(StoryKind::kDriverState, state)), "cannot watch a function of nvidia\\x1b: EBUSY");
+  state.event = GPUWATCH_STATE_ATTACHED;
+  state.error = 0;
+  state.name = {};
+  EXPECT_EQ(what(event_of(StoryKind::kDriverState, state)), "gpuwatch attached");
 }
 
 TEST(StoryText, WhichGpu) {
   std::string out;
-  StoryEvent event = event_of(StoryKind::kGpuOpened);
+  StoryEvent event = event_of(StoryKind::kGpuOpened, model::GpuBody{});
   event.gpu_minor = -1;
   event.gpu_device = 3;
   append_story_line(out, event, {});

@@ -33,6 +33,7 @@ struct TailPlan {
   bool fields = false;
   bool tell_unnamed = false;                   // at the end, what had no name
   std::optional<model::DriverVersion> driver;  // rather than the source's
+  bool detail = false;
   bool utc = false;
   bool stats = false;
   bool header = true;
@@ -64,6 +65,7 @@ class Follower {
       if (batch_.empty()) {
         if (source_.ended()) break;
         // Nothing more to read now: what we have must be seen.
+        if (plan_.replay.empty()) lines_ += view_.settle(base::monotonic_ns(), output_.buffer());
         if (Status status = output_.flush(); !status.ok()) return status;
         if (!plan_.follow && paused_before) break;
         paused_before = true;
@@ -76,6 +78,7 @@ class Follower {
       if (plan_.replay_may_wait)
         if (Status status = output_.flush(); !status.ok()) return status;
     }
+    if (!finished()) lines_ += view_.finish(output_.buffer());
     return output_.flush();
   }
 
@@ -196,6 +199,7 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
   options.raw = plan.raw;
   options.json = plan.json;
   options.fields = plan.fields;
+  options.detail = plan.detail;
   options.select_here = !plan.replay.empty();
   options.text.colour = !plan.json && wants_colour();
   options.text.realtime_offset_ns = header.realtime_minus_monotonic_ns;
@@ -231,6 +235,7 @@ Result<int> run_tail(const Flags& flags) {
   plan.replay = flags.text("replay");
   plan.raw = flags.has("raw");
   plan.json = flags.has("json");
+  plan.detail = flags.has("detail");
   plan.utc = flags.has("utc");
   plan.stats = flags.has("stats");
   plan.header = !flags.has("no-header");

@@ -256,7 +256,7 @@ def load(directory):
     for branch, _, tables in branches:
         check_references(branch, tables, struct_names)
         layout_rules.check(branch, tables)
-    names = {line["name"] for _, _, tables in branches for kind in ("escape", "uvm", "control", "status")
+    names = {line["name"] for _, _, tables in branches for kind in ("escape", "uvm", "class", "control", "status")
              for line in tables[kind].values()}
     tags = {}
     for line in base["tag"].values():
