@@ -8,6 +8,7 @@
 
 #include "chardev/chardev.h"
 #include "hook/hook.h"
+#include "image/image.h"
 #include "record/record.h"
 
 static int __init gw_init(void)
@@ -35,6 +36,7 @@ err_record_exit:
 static void __exit gw_exit(void)
 {
 	gw_chardev_exit();
+	gw_image_exit();
 	gw_hook_exit();
 	gw_record_exit();
 }
@@ -42,7 +44,7 @@ static void __exit gw_exit(void)
 module_init(gw_init);
 module_exit(gw_exit);
 
-MODULE_DESCRIPTION("Flight recorder for the file operations of NVIDIA device nodes");
+MODULE_DESCRIPTION("Flight recorder for NVIDIA device nodes and GPU module images");
 MODULE_AUTHOR("gpuwatch developers");
 MODULE_VERSION(GW_VERSION);
 MODULE_LICENSE("GPL");

@@ -16,6 +16,7 @@
 
 #include "chardev/chardev.h"
 #include "hook/hook.h"
+#include "image/image.h"
 #include "record/consumer.h"
 #include "record/plan.h"
 #include "record/stage.h"
@@ -55,6 +56,8 @@ static int gw_chardev_release(struct inode *inode, struct file *file)
 
 	if (open->consumer) {
 		gw_consumer_disable(open->consumer);
+		/* Off the list by now: nothing new is stored for it. */
+		gw_image_consumer_gone(open->consumer->key);
 		gw_consumer_free(open->consumer);
 		gw_hook_consumer_gone();
 	}
@@ -70,6 +73,7 @@ static long gw_ioctl_get_info(void __user *arg)
 		.schema = GPUWATCH_SCHEMA,
 		.features = GPUWATCH_FEAT_REDIRECT | GPUWATCH_FEAT_KRETPROBE |
 			    GPUWATCH_FEAT_CGROUP_V2 |
+			    (IS_ENABLED(CONFIG_UPROBES) ? GPUWATCH_FEAT_IMAGES : 0) |
 			    (IS_ENABLED(CONFIG_MEMCG) ? GPUWATCH_FEAT_CGROUP_V1 : 0),
 		.nr_cpus = nr_cpu_ids,
 		.nr_consumers = READ_ONCE(gw_consumer_nr),
@@ -236,6 +240,7 @@ static long gw_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long 
 {
 	struct gw_open_file *open = file->private_data;
 	void __user *arg = (void __user *)argument;
+	struct gw_consumer *consumer;
 	long ret;
 
 	switch (cmd) {
@@ -246,6 +251,15 @@ static long gw_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long 
 	case GPUWATCH_IOC_GET_TARGET:
 	case GPUWATCH_IOC_SET_PLAN:
 		return gw_chardev_ioctl_module(cmd, arg);
+	/* Without the file's lock: setting a probe may wait for others' memory locks. */
+	case GPUWATCH_IOC_ADD_PROBE:
+	case GPUWATCH_IOC_REMOVE_PROBE:
+	case GPUWATCH_IOC_GET_IMAGE:
+	case GPUWATCH_IOC_DROP_IMAGE:
+		consumer = gw_file_consumer(open);
+		return gw_chardev_ioctl_image(consumer ? consumer->key : 0, cmd, arg);
+	case GPUWATCH_IOC_GET_IMAGE_STATUS:
+		return gw_chardev_ioctl_image_status(arg);
 	}
 	if (mutex_lock_interruptible(&open->lock))
 		return -ERESTARTSYS;

@@ -14,6 +14,7 @@
 
 static DEFINE_MUTEX(gw_consumer_lock);
 static u64 gw_consumer_last;
+static atomic64_t gw_consumer_last_key = ATOMIC64_INIT(0);
 unsigned int gw_consumer_nr __read_mostly;
 LIST_HEAD(gw_consumers);
 u32 gw_consumer_wants[32] __read_mostly;
@@ -86,6 +87,7 @@ struct gw_consumer *gw_consumer_alloc(const struct gpuwatch_setup *setup)
 		goto err_free_consumer;
 	}
 	RCU_INIT_POINTER(consumer->filter, filter);
+	consumer->key = atomic64_inc_return(&gw_consumer_last_key);
 	consumer->seen = alloc_percpu_gfp(struct gw_seen_table, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!consumer->seen) {
 		err = -ENOMEM;

@@ -47,6 +47,7 @@ struct gw_seen_table {
 struct gw_consumer {
 	struct list_head node;
 	u64 number;			/* from 1, rising along the list */
+	u64 key;			/* its name for other rooms, never used again */
 	struct gw_ring_set *set;
 	struct gw_filter __rcu *filter;	/* never NULL */
 	struct gw_seen_table __percpu *seen;
@@ -62,11 +63,20 @@ static inline bool gw_consumer_wanted(enum gpuwatch_rec_type type, u8 kind)
 	return READ_ONCE(gw_consumer_wants[type]) & (1U << kind);
 }
 
+/* The same for records that belong to no node. */
+static inline bool gw_consumer_wanted_any(enum gpuwatch_rec_type type)
+{
+	return READ_ONCE(gw_consumer_wants[type]);
+}
+
 struct gw_consumer *gw_consumer_alloc(const struct gpuwatch_setup *setup);
 void gw_consumer_free(struct gw_consumer *consumer);
 int gw_consumer_enable(struct gw_consumer *consumer);
 void gw_consumer_disable(struct gw_consumer *consumer);
 int gw_consumer_set_filter(struct gw_consumer *consumer, const struct gpuwatch_filter *filter);
+
+/* emit.c: keys of those that a record of @type, of the caller's, would reach now. */
+unsigned int gw_emit_interested(u16 type, u64 keys[GW_CONSUMERS_MAX]);
 
 extern unsigned int gw_consumer_nr;
 

@@ -57,10 +57,12 @@ static __always_inline bool gw_filter_passes(const struct gw_filter *filter, u16
 {
 	if (!(filter->class_mask & GPUWATCH_CLASS(type)))
 		return false;
-	if (!has_file)
-		return true;
-	if (!(filter->node_mask & (1U << file->kind)))
+	if (!has_file) {
+		if (type == GPUWATCH_REC_STATE)
+			return true;
+	} else if (!(filter->node_mask & (1U << file->kind))) {
 		return false;
+	}
 	return likely(!filter->narrow) || gw_filter_narrow(filter, cgroup);
 }
 
@@ -182,6 +184,24 @@ void gw_emit(struct gw_source *source)
 		gw_emit_defined(source, after);
 	else if (pass == GW_PASS_WAKE)
 		gw_emit_wake();
+}
+
+unsigned int gw_emit_interested(u16 type, u64 keys[GW_CONSUMERS_MAX])
+{
+	struct gw_consumer *consumer;
+	struct cgroup *cgroup;
+	unsigned int nr = 0;
+	u16 flags = 0;
+
+	preempt_disable();
+	cgroup = gw_identity_cgroup(&flags);
+	list_for_each_entry_rcu(consumer, &gw_consumers, node, !preemptible())
+		if (nr < GW_CONSUMERS_MAX &&
+		    gw_filter_passes(rcu_dereference_sched(consumer->filter), type, NULL, false,
+				     cgroup))
+			keys[nr++] = consumer->key;
+	preempt_enable();
+	return nr;
 }
 
 static noinline void gw_emit_plain_defined(struct gw_call *call, u32 bytes, u64 after)

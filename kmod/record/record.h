@@ -112,6 +112,8 @@ void gw_record_open(struct file *file, u64 begin, int ret, u16 flags);
 void gw_record_mmap(const struct gw_file_id *file, const struct gw_vma_range *range,
 		    u64 begin, int ret, u16 flags);
 void gw_record_release(const struct gw_file_id *file, u64 begin, u16 flags);
+/* @data: @bytes of it, a multiple of 8. */
+void gw_record_image(struct gpuwatch_rec_image *image, const void *data, u32 bytes);
 void gw_record_state(enum gpuwatch_state event, u32 value, int error, const char *name);
 
 extern u64 gw_file_key[2];

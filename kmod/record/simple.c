@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * simple.c - records without captures: open, mmap, release, state; and the
+ * simple.c - records without captures: open, mmap, release, image, state; and the
  * identity of files.
  */
 #include <linux/mm.h>
@@ -109,6 +109,19 @@ void gw_record_release(const struct gw_file_id *file, u64 begin, u16 flags)
 
 	if (gw_consumer_wanted(source.type, file->kind))
 		gw_emit(&source);
+}
+
+void gw_record_image(struct gpuwatch_rec_image *image, const void *data, u32 bytes)
+{
+	struct gw_source source = {
+		.type = GPUWATCH_REC_IMAGE,
+		.fixed = image,
+		.fixed_bytes = sizeof(*image),
+		.data = data,
+		.data_bytes = bytes,
+	};
+
+	gw_emit(&source);
 }
 
 void gw_record_state(enum gpuwatch_state event, u32 value, int error, const char *name)

@@ -38,10 +38,11 @@ UAPI_ALLOWED = ("userspace/source/", "userspace/model/raw_record.h", "userspace/
 NVIDIA_HEADER = re.compile(r"(^|/)(nv[-_.]|nvos|nvtypes|nvstatus|nvlimits|cl[0-9a-f]{4}|ctrl[0-9a-f]{4}|uvm_|nvml|cuda)")
 # kmod room: rooms it may not include, being earlier on the way of a record.
 KMOD_NEVER = {
-    "ring": ("hook", "record", "chardev", "nl"),
-    "record": ("hook", "chardev", "nl"),
-    "hook": ("chardev", "nl"),
-    "compat": ("hook", "record", "ring", "chardev", "nl"),
+    "ring": ("hook", "image", "record", "chardev", "nl"),
+    "record": ("hook", "image", "chardev", "nl"),
+    "hook": ("image", "chardev", "nl"),
+    "image": ("hook", "ring", "chardev", "nl"),
+    "compat": ("hook", "image", "record", "ring", "chardev", "nl"),
 }
 # Checks that no header in compat can hide, with the reason.
 VERSION_EXCEPTIONS = {

@@ -42,7 +42,7 @@
 #include <linux/ioctl.h>
 
 #define GPUWATCH_ABI_MAJOR	1
-#define GPUWATCH_ABI_MINOR	0
+#define GPUWATCH_ABI_MINOR	1
 #define GPUWATCH_SCHEMA		2
 
 #define GPUWATCH_COMM_LEN	16	/* bytes of comm, NUL padded */
@@ -92,7 +92,8 @@ enum gpuwatch_node_kind {
  *	payload gpuwatch_rec_cgroup
  * @GPUWATCH_REC_STATE: module or driver changed state,
  *	payload gpuwatch_rec_state
- * @GPUWATCH_REC_IMAGE: reserved for GPU module images
+ * @GPUWATCH_REC_IMAGE: a GPU module image is about to be loaded,
+ *	payload gpuwatch_rec_image; since ABI 1.1
  */
 enum gpuwatch_rec_type {
 	GPUWATCH_REC_OPEN = 1,
@@ -406,6 +407,83 @@ struct gpuwatch_rec_state {
 	char name[GPUWATCH_NAME_LEN];
 };
 
+/* --- module images --------------------------------------------------------- */
+
+/**
+ * enum gpuwatch_image_kind - what an image is, by its first bytes
+ * @GPUWATCH_IMAGE_UNKNOWN: none of the others, or not readable
+ * @GPUWATCH_IMAGE_FATBIN: one or more fatbin containers
+ * @GPUWATCH_IMAGE_ELF: a 64-bit ELF file: a cubin, a host object
+ * @GPUWATCH_IMAGE_TEXT: text up to its NUL, which is not counted in: PTX
+ * @GPUWATCH_IMAGE_PATH: not an image but the path of a file, all of it in the
+ *	record; nothing is stored
+ * @GPUWATCH_IMAGE_CALL: the function was called, there is no image
+ */
+enum gpuwatch_image_kind {
+	GPUWATCH_IMAGE_UNKNOWN = 0,
+	GPUWATCH_IMAGE_FATBIN = 1,
+	GPUWATCH_IMAGE_ELF = 2,
+	GPUWATCH_IMAGE_TEXT = 3,
+	GPUWATCH_IMAGE_PATH = 4,
+	GPUWATCH_IMAGE_CALL = 5,
+};
+
+/* gpuwatch_rec_image.flags: what was found, and why bytes are missing */
+#define GPUWATCH_IMAGEF_WRAPPED		(1 << 0) /* reached through a wrapper record */
+#define GPUWATCH_IMAGEF_SIZED		(1 << 1) /* the caller gave the size */
+#define GPUWATCH_IMAGEF_FAULT		(1 << 2) /* user memory could not be read to the end */
+#define GPUWATCH_IMAGEF_MALFORMED	(1 << 3) /* size is nonsense or runs past user memory */
+#define GPUWATCH_IMAGEF_TOO_BIG		(1 << 4) /* over the budget of one image */
+#define GPUWATCH_IMAGEF_OVER_BUDGET	(1 << 5) /* over the budget of all images */
+#define GPUWATCH_IMAGEF_NO_MEMORY	(1 << 6) /* the kernel had none left */
+#define GPUWATCH_IMAGEF_DEADLINE	(1 << 7) /* copying took too long */
+
+#define GPUWATCH_SYMBOL_LEN	32	/* bytes of a symbol's name, NUL padded */
+#define GPUWATCH_IMAGE_HEAD	64	/* first bytes of an image in its record */
+
+/**
+ * struct gpuwatch_rec_image - payload of GPUWATCH_REC_IMAGE
+ * @id: names the stored bytes for GPUWATCH_IOC_GET_IMAGE; never reused while
+ *	the module is loaded; 0: nothing is stored
+ * @address: the argument of the call, in the caller's memory
+ * @image_address: where the bytes begin: behind a wrapper, else @address
+ * @bytes: size of the image by its own header or the caller's word. Several
+ *	containers lie one after the other, each from a multiple of 8 on.
+ * @copied_bytes: how many of them are stored, from the first on
+ * @duration_ns: how long the caller was kept for it
+ * @library_ino: inode number of the file with the probed function
+ * @library_dev: its file system's device, (major << 20) | minor
+ * @probe: id of the probe that was hit
+ * @kind: enum gpuwatch_image_kind
+ * @flags: GPUWATCH_IMAGEF_*
+ * @nr_parts: containers, else 1; 0 when there is no image
+ * @head_len: bytes that follow, padded with 0 to 8: the first bytes of the
+ *	image, at most GPUWATCH_IMAGE_HEAD; of GPUWATCH_IMAGE_PATH the path
+ *	without NUL, at most GPUWATCH_PATH_MAX
+ * @symbol: name of the probe, NUL padded
+ *
+ * The bytes are as they were when the function was called, before its first
+ * instructions could look at them. Another thread may change them between the
+ * copy and the driver's own read: that can't be seen here.
+ * The header's file fields are 0: an image belongs to a process, not to a node.
+ */
+struct gpuwatch_rec_image {
+	__u64 id;
+	__u64 address;
+	__u64 image_address;
+	__u64 bytes;
+	__u64 copied_bytes;
+	__u64 duration_ns;
+	__u64 library_ino;
+	__u32 library_dev;
+	__u32 probe;
+	__u16 kind;
+	__u16 flags;
+	__u16 nr_parts;
+	__u16 head_len;
+	char symbol[GPUWATCH_SYMBOL_LEN];
+};
+
 /* --- loss ---------------------------------------------------------------- */
 
 /**
@@ -504,6 +582,7 @@ enum gpuwatch_ring_mode {
 #define GPUWATCH_FEAT_KRETPROBE	(1ULL << 1) /* kretprobe is available */
 #define GPUWATCH_FEAT_CGROUP_V2	(1ULL << 2) /* cgroup v2 ids and paths */
 #define GPUWATCH_FEAT_CGROUP_V1	(1ULL << 3) /* v1 fallback is compiled in */
+#define GPUWATCH_FEAT_IMAGES	(1ULL << 4) /* module images: the kernel has uprobes */
 
 /**
  * struct gpuwatch_info - answer of GPUWATCH_IOC_GET_INFO
@@ -574,7 +653,8 @@ struct gpuwatch_setup {
  * @nr_pids: number of entries of @pids in use, 0 means all
  * @pids: process ids in the initial pid namespace
  *
- * A record must pass every part. GPUWATCH_REC_STATE passes all but class_mask.
+ * A record must pass every part. GPUWATCH_REC_STATE passes all but class_mask,
+ * GPUWATCH_REC_IMAGE all but node_mask.
  */
 struct gpuwatch_filter {
 	__u32 node_mask;
@@ -758,6 +838,146 @@ struct gpuwatch_stats {
 	__u64 lost[GPUWATCH_LOSS_MAX];
 };
 
+/**
+ * enum gpuwatch_probe_kind - what the argument of a probed function is
+ * @GPUWATCH_PROBE_IMAGE: address of an image, whose extent its bytes tell:
+ *	wrapper record, fatbin container, ELF file, text up to NUL
+ * @GPUWATCH_PROBE_SIZED: address of bytes, their number in size_argument
+ * @GPUWATCH_PROBE_PATH: address of a path, up to NUL
+ * @GPUWATCH_PROBE_CALL: anything: only the call is of interest
+ */
+enum gpuwatch_probe_kind {
+	GPUWATCH_PROBE_IMAGE = 1,
+	GPUWATCH_PROBE_SIZED = 2,
+	GPUWATCH_PROBE_PATH = 3,
+	GPUWATCH_PROBE_CALL = 4,
+};
+
+#define GPUWATCH_PROBES_MAX	2048	/* in the whole module */
+#define GPUWATCH_PROBE_ARGS	6	/* arguments that lie in registers */
+
+/**
+ * struct gpuwatch_probe - argument of GPUWATCH_IOC_ADD_PROBE
+ * @offset: of the function's first instruction in the file, in bytes
+ * @fd: the file, open for reading: a regular one on a file system that can be
+ *	mapped. On an overlay the file below is probed, for all who share it.
+ * @kind: enum gpuwatch_probe_kind
+ * @argument: number of the argument, from 0 to GPUWATCH_PROBE_ARGS - 1
+ * @size_argument: with GPUWATCH_PROBE_SIZED likewise, else 0
+ * @id: out: names the probe, from 1
+ * @pad: 0
+ * @symbol: name for records, NUL padded, printable ASCII
+ *
+ * The probe holds the file until it is removed, or until this open file of
+ * /dev/gpuwatch is closed. Two consumers share a probe at the same place. Only
+ * 64-bit callers are seen. Needs GPUWATCH_IOC_SETUP first (-ENXIO).
+ * -EBADF: no such file, or not open for reading. -EINVAL: no regular file,
+ * beyond its end, or another bad value. -EEXIST: this consumer has it already.
+ * -EBUSY: another consumer has one there with other arguments. -ENOSPC:
+ * GPUWATCH_PROBES_MAX reached. -EOPNOTSUPP: a kernel without uprobes, or an
+ * instruction they refuse. Others come from the kernel's uprobes as they are.
+ */
+struct gpuwatch_probe {
+	__u64 offset;
+	__s32 fd;
+	__u32 kind;
+	__u32 argument;
+	__u32 size_argument;
+	__u32 id;
+	__u32 pad;
+	char symbol[GPUWATCH_SYMBOL_LEN];
+};
+
+/**
+ * struct gpuwatch_probe_ref - argument of GPUWATCH_IOC_REMOVE_PROBE
+ * @id: as GPUWATCH_IOC_ADD_PROBE gave it; -ENOENT when it is not this consumer's
+ * @hits: out: how often it was hit, by 64-bit callers
+ */
+struct gpuwatch_probe_ref {
+	__u32 id;
+	__u32 pad;
+	__u64 hits;
+};
+
+/* gpuwatch_image.flags */
+#define GPUWATCH_IMAGE_DROP	(1 << 0) /* give up this consumer's hold, as DROP_IMAGE */
+
+/**
+ * struct gpuwatch_image - argument of GPUWATCH_IOC_GET_IMAGE and
+ *	GPUWATCH_IOC_DROP_IMAGE
+ * @id: of a gpuwatch_rec_image; -ENOENT when it is not stored any more
+ * @bytes: out, GET: bytes stored, at least 1
+ * @fd: out, GET: a new descriptor, close-on-exec. It can be read, and mapped
+ *	shared and read-only. It keeps the bytes, which count against the budget
+ *	until it and its mappings are gone, and it keeps the module from unloading.
+ * @flags: GPUWATCH_IMAGE_DROP; 0 for GPUWATCH_IOC_DROP_IMAGE
+ *
+ * Every consumer that owned the probe when it was hit, and whose filter the
+ * record passed, holds the image. It stays stored until all of them have given
+ * it up or closed their file, or until it is older than the module's parameter
+ * image_age_ms. Any consumer may get it meanwhile.
+ */
+struct gpuwatch_image {
+	__u64 id;
+	__u64 bytes;
+	__s32 fd;
+	__u32 flags;
+};
+
+/**
+ * enum gpuwatch_image_loss - why an image, or a part of it, was not stored
+ * @GPUWATCH_IMAGE_LOSS_FAULT: user memory could not be read to the end
+ * @GPUWATCH_IMAGE_LOSS_MALFORMED: nonsense for a size
+ * @GPUWATCH_IMAGE_LOSS_TOO_BIG: over image_max_bytes
+ * @GPUWATCH_IMAGE_LOSS_OVER_BUDGET: over image_total_bytes
+ * @GPUWATCH_IMAGE_LOSS_NO_MEMORY: no memory; there may be no record either
+ * @GPUWATCH_IMAGE_LOSS_DEADLINE: over image_deadline_ms
+ * @GPUWATCH_IMAGE_LOSS_KILLED: the caller was killed meanwhile; no record
+ * @GPUWATCH_IMAGE_LOSS_EXPIRED: stored, but not given up within image_age_ms
+ * @GPUWATCH_IMAGE_LOSS_MAX: number of slots kept, unused ones are 0
+ */
+enum gpuwatch_image_loss {
+	GPUWATCH_IMAGE_LOSS_FAULT = 0,
+	GPUWATCH_IMAGE_LOSS_MALFORMED = 1,
+	GPUWATCH_IMAGE_LOSS_TOO_BIG = 2,
+	GPUWATCH_IMAGE_LOSS_OVER_BUDGET = 3,
+	GPUWATCH_IMAGE_LOSS_NO_MEMORY = 4,
+	GPUWATCH_IMAGE_LOSS_DEADLINE = 5,
+	GPUWATCH_IMAGE_LOSS_KILLED = 6,
+	GPUWATCH_IMAGE_LOSS_EXPIRED = 7,
+	GPUWATCH_IMAGE_LOSS_MAX = 16,
+};
+
+/**
+ * struct gpuwatch_image_status - answer of GPUWATCH_IOC_GET_IMAGE_STATUS, for
+ *	the whole module since it was loaded
+ * @nr_probes: probes set
+ * @nr_stored: images that can be had by id
+ * @pending: captures under way right now
+ * @pad: 0
+ * @used_bytes: memory in use by images, whole pages, those being copied and
+ *	those kept by descriptors alone counted in
+ * @total_max_bytes: budget of all, parameter image_total_bytes
+ * @image_max_bytes: budget of one, parameter of that name
+ * @hits: probes hit by 64-bit callers
+ * @stored: images stored, whole or in part
+ * @stored_bytes: bytes of them
+ * @lost: by enum gpuwatch_image_loss
+ */
+struct gpuwatch_image_status {
+	__u32 nr_probes;
+	__u32 nr_stored;
+	__u32 pending;
+	__u32 pad;
+	__u64 used_bytes;
+	__u64 total_max_bytes;
+	__u64 image_max_bytes;
+	__u64 hits;
+	__u64 stored;
+	__u64 stored_bytes;
+	__u64 lost[GPUWATCH_IMAGE_LOSS_MAX];
+};
+
 #define GPUWATCH_IOC_MAGIC	0xE7
 
 #define GPUWATCH_IOC_GET_INFO	_IOR(GPUWATCH_IOC_MAGIC, 0x00, struct gpuwatch_info)
@@ -771,5 +991,11 @@ struct gpuwatch_stats {
 #define GPUWATCH_IOC_DETACH	_IOWR(GPUWATCH_IOC_MAGIC, 0x11, struct gpuwatch_detach)
 #define GPUWATCH_IOC_GET_TARGET	_IOWR(GPUWATCH_IOC_MAGIC, 0x12, struct gpuwatch_target)
 #define GPUWATCH_IOC_SET_PLAN	_IOWR(GPUWATCH_IOC_MAGIC, 0x13, struct gpuwatch_plan)
+/* Module images: all but the status need CAP_SYS_ADMIN, they read processes' memory. */
+#define GPUWATCH_IOC_ADD_PROBE	_IOWR(GPUWATCH_IOC_MAGIC, 0x20, struct gpuwatch_probe)
+#define GPUWATCH_IOC_REMOVE_PROBE _IOWR(GPUWATCH_IOC_MAGIC, 0x21, struct gpuwatch_probe_ref)
+#define GPUWATCH_IOC_GET_IMAGE	_IOWR(GPUWATCH_IOC_MAGIC, 0x22, struct gpuwatch_image)
+#define GPUWATCH_IOC_DROP_IMAGE	_IOW(GPUWATCH_IOC_MAGIC, 0x23, struct gpuwatch_image)
+#define GPUWATCH_IOC_GET_IMAGE_STATUS _IOR(GPUWATCH_IOC_MAGIC, 0x24, struct gpuwatch_image_status)
 
 #endif /* _UAPI_LINUX_GPUWATCH_H */
