@@ -27,8 +27,9 @@ STAGES = {
     "judge": (),
     "scan": (),
     "publish": (),
+    "report": ("publish",),  # its words and escapes
     "preload": (),
-    "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "preload"),
+    "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "preload"),
     "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish"),
 }
 # Who may name the kernel's header; all others get it through model/raw_record.h.

@@ -18,6 +18,8 @@ View::View(ViewOptions options, model::DriverVersion driver, std::optional<Filte
       driver_known_(driver.known()) {
   if (options_.raw && options_.fields) describer_.emplace(driver);
   if (options_.live) attributor_.go_live();
+  if (options_.reports != nullptr)
+    options_.reports->start([this](const gpuwatch_rec& head) { return attributor_.actor_of(head); });
 }
 
 void View::header(std::string& out) {
@@ -65,6 +67,10 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   if (!everything && !selection_.matches(record.head, who())) return 0;
   const model::Call call = decoder_.decode(record);
   if (!driver_known_) learn_driver(call);
+  if (options_.reports != nullptr) {
+    report(call, !filter_ || filter_->matches(call, who()));
+    return 0;
+  }
   if (options_.raw) {
     if (describer_) describer_->observe(call);
     if (filter_ && !filter_->matches(call, who())) return 0;
@@ -86,7 +92,20 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   return print(out);
 }
 
+void View::report(const model::Call& call, bool wanted) {
+  events_.clear();
+  story_.observe(call, events_);
+  if (wanted || call.kind == model::CallKind::kTask || call.kind == model::CallKind::kCgroup)
+    options_.reports->observe(call);
+  if (!wanted) return;
+  for (const model::StoryEvent& event : events_) options_.reports->observe(event);
+}
+
 std::size_t View::print(std::string& out) {
+  if (options_.reports != nullptr) {
+    for (const model::StoryEvent& event : events_) options_.reports->observe(event);
+    return 0;
+  }
   std::size_t lines = 0;
   for (const model::StoryEvent& event : events_) {
     note_gpu(event.head, event.gpu_minor);
@@ -103,14 +122,14 @@ std::size_t View::print(std::string& out) {
 }
 
 std::size_t View::settle(std::uint64_t now_ns, std::string& out) {
-  if (options_.raw || filter_) return 0;
+  if ((options_.raw && options_.reports == nullptr) || filter_) return 0;
   events_.clear();
   story_.settle(now_ns, events_);
   return print(out);
 }
 
 std::size_t View::finish(std::string& out) {
-  if (options_.raw || filter_) return 0;
+  if ((options_.raw && options_.reports == nullptr) || filter_) return 0;
   events_.clear();
   story_.finish(events_);
   return print(out);

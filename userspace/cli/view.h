@@ -12,6 +12,7 @@
 #include "attribute/gpu_directory.h"
 #include "cli/attribution_stats.h"
 #include "cli/filter.h"
+#include "cli/reports.h"
 #include "cli/selection.h"
 #include "decode/decoder.h"
 #include "decode/describe.h"
@@ -29,6 +30,7 @@ struct ViewOptions {
   bool select_here = false;                 // apply the selection: a recording was not made with it
   bool live = false;                        // records are made on this machine, now
   attribute::GpuDirectory* gpus = nullptr;  // which cards the minors are; outlives the view
+  Reports* reports = nullptr;               // takes everything instead of lines
   publish::TextOptions text;
   publish::JsonOptions json_options;
 };
@@ -36,6 +38,8 @@ struct ViewOptions {
 class View {
  public:
   View(ViewOptions options, model::DriverVersion driver, std::optional<Filter> filter, const Selection& selection);
+  View(const View&) = delete;  // reports ask it who somebody is
+  View& operator=(const View&) = delete;
 
   void header(std::string& out);
 
@@ -55,6 +59,8 @@ class View {
   const decode::StoryBuilder& story() const { return story_; }
 
  private:
+  // Hands the call and its events on; a definition whatever the filter says.
+  void report(const model::Call& call, bool wanted);
   // Lines of events_, each under the process it is about.
   std::size_t print(std::string& out);
   void note_gpu(const gpuwatch_rec& head, std::int32_t minor);

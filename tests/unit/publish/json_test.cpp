@@ -35,6 +35,10 @@ std::set<std::string> keys_written() {
   const std::regex call(
       R"re((?:json|object)\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
   for (std::sregex_iterator at(source.begin(), source.end(), call), end; at != end; ++at) keys.insert((*at)[1]);
+  const std::string summary = test::slurp(std::string(USERSPACE_DIR) + "/report/summary_json.cpp");
+  const std::regex summary_key(R"re((?:json\["|one\["|put_text\(json, "|\{")([a-z0-9_]+)")re");
+  for (std::sregex_iterator at(summary.begin(), summary.end(), summary_key), end; at != end; ++at)
+    keys.insert((*at)[1]);
   const std::regex table(R"re(\{"([a-z_]+)", Field::k)re");
   for (std::sregex_iterator at(source.begin(), source.end(), table), end; at != end; ++at) keys.insert((*at)[1]);
   const std::string counters = test::slurp(std::string(USERSPACE_DIR) + "/cli/attribution_stats.cpp");
@@ -46,8 +50,8 @@ std::set<std::string> keys_written() {
 std::set<std::string> keys_documented() {
   std::set<std::string> keys;
   const std::string manual = test::slurp(std::string(USERSPACE_DIR) + "/man/gpuwatch-json.5.md");
-  const std::regex heading(R"re((?:^|\n)(`[a-z_`, ]+)\n:   )re");
-  const std::regex word("`([a-z_]+)`");
+  const std::regex heading(R"re((?:^|\n)(`[a-z0-9_`, ]+)\n:   )re");
+  const std::regex word("`([a-z0-9_]+)`");
   for (std::sregex_iterator at(manual.begin(), manual.end(), heading), end; at != end; ++at) {
     const std::string names = (*at)[1];
     for (std::sregex_iterator name(names.begin(), names.end(), word); name != end; ++name) keys.insert((*name)[1]);

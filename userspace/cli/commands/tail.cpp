@@ -10,6 +10,7 @@
 #include "cli/live.h"
 #include "cli/lone_call.h"
 #include "cli/output.h"
+#include "cli/reports.h"
 #include "cli/signals.h"
 #include "cli/view.h"
 #include "source/replay_source.h"
@@ -38,6 +39,7 @@ struct TailPlan {
   bool stats = false;
   bool header = true;
   bool follow = true;
+  Reports* reports = nullptr;  // instead of lines
   std::optional<std::uint64_t> count;
   std::optional<std::chrono::nanoseconds> duration;
 };
@@ -200,6 +202,7 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
   options.json = plan.json;
   options.fields = plan.fields;
   options.detail = plan.detail;
+  options.reports = plan.reports;
   options.select_here = !plan.replay.empty();
   options.text.colour = !plan.json && wants_colour();
   options.text.realtime_offset_ns = header.realtime_minus_monotonic_ns;
@@ -218,6 +221,9 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
   if (plan.stats)
     if (Status told = tell_stats(view.stats(), gpus.gpus(), plan, output); status.ok()) status = std::move(told);
   const model::LossCounts lost = source->lost();
+  // What came before damage is good here too.
+  if (plan.reports != nullptr)
+    if (Status told = plan.reports->finish(output, header, lost, plan.replay); status.ok()) status = std::move(told);
   say(loss_line(lost, follower.records()));
   if (plan.tell_unnamed) tell_unnamed(view);
   if (!status.ok()) return std::move(status.error());
@@ -243,6 +249,10 @@ Result<int> run_tail(const Flags& flags) {
   plan.count = flags.number("count");
   plan.duration = flags.duration("duration");
   if (!plan.replay.empty() && flags.has("ring-bytes")) say("--ring-bytes has no meaning with --replay, ignoring it");
+  auto reports = Reports::from_flags(flags);
+  if (!reports) return std::move(reports.error());
+  plan.reports = reports->get();
+  plan.header = plan.header && plan.reports == nullptr;
   auto selection = Selection::from_flags(flags);
   if (!selection) return std::move(selection.error());
   return follow(plan, flags, flags.text("filter"), std::move(*selection));
@@ -265,6 +275,9 @@ Result<int> run_decode(const Flags& flags) {
   plan.fields = flags.has("fields");
   plan.json = flags.has("json");
   plan.utc = flags.has("utc");
+  auto reports = Reports::from_flags(flags);
+  if (!reports) return std::move(reports.error());
+  plan.reports = reports->get();
   return follow(plan, flags, flags.text("filter"), Selection{});
 }
 
