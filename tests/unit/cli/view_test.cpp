@@ -36,6 +36,29 @@ TEST(View, RawGivesOneLinePerRecord) {
   EXPECT_NE(out.find("EINVAL"), std::string::npos) << out;
 }
 
+// A recording that does not name its driver: the first program that opens a GPU does.
+TEST(View, TheStreamTellsTheDriver) {
+  const Selection selection;
+  ViewOptions options;
+  options.raw = options.fields = true;
+  View view(options, {}, std::nullopt, selection);
+  EXPECT_EQ(view.decoder().branch(), "595");
+  std::string answer(72, '\0');
+  answer[4] = 1;
+  answer.replace(8, 10, "550.90.07\0", 10);
+  const Blob check =
+      test::ioctl_record(test::make_head(GPUWATCH_REC_IOCTL), 0xc04846d2, 0, {{GPUWATCH_CAP_ARG_OUT, answer}});
+  std::string out;
+  EXPECT_EQ(view.observe(*model::parse_record(check), out), 1u);
+  EXPECT_EQ(view.decoder().branch(), "550");
+  EXPECT_FALSE(view.decoder().inherited());
+  EXPECT_NE(out.find("versionString = \"550.90.07\""), std::string::npos) << out;
+  // A header that names it is not overruled.
+  View told(options, {580, 159, 4}, std::nullopt, selection);
+  EXPECT_EQ(told.observe(*model::parse_record(check), out), 1u);
+  EXPECT_EQ(told.decoder().branch(), "580");
+}
+
 TEST(View, FilterDecidesPerCall) {
   const Selection selection;
   ViewOptions options;
