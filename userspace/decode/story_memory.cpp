@@ -22,6 +22,7 @@ using state::Node;
 namespace {
 
 constexpr std::uint64_t kTellStep = 32ULL << 20;
+constexpr std::uint64_t kMostBytes = 8ULL << 40;
 constexpr std::size_t kMaxMappings = 65536;  // of a process
 
 }  // namespace
@@ -40,7 +41,7 @@ MemoryBody StoryBuilder::Impl::memory_body(std::uint32_t process, Location locat
   if (location == Location::kGpu) {
     for (const state::GpuUsage& each : who.gpus)
       if (each.device == device) usage = &each.memory;
-    const Usage all = tree.gpu(device);
+    const model::Usage all = tree.gpu(device);
     body.gpu_live_bytes = all.live;
     body.gpu_peak_bytes = all.peak;
   }
@@ -60,6 +61,11 @@ StoryView StoryBuilder::Impl::view_of_memory(std::uint32_t process, Location loc
 void StoryBuilder::Impl::made_memory(Scene& scene, std::uint32_t place, std::uint64_t bytes) {
   Node& node = t.nodes[place];
   if (bytes == 0) return;
+  // No machine has it: a forged number that must not make sums wrap.
+  if (bytes > kMostBytes) {
+    ++t.untracked;
+    return;
+  }
   node.bytes = bytes;
   t.charge(place);
   MemoryBody body = memory_body(scene.process, node.location, node.device);

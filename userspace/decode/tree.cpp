@@ -180,6 +180,7 @@ void Tree::Impl::charge(std::uint32_t place) {
   if (node.link == 0) node.link = node.extra = place;
   node.flags |= state::kCharged;
   account(place, true);
+  memory[static_cast<std::size_t>(node.location)].add(node.bytes);
   if (node.location == model::Location::kGpu) gpu_usage(gpus, node.device).memory.add(node.bytes);
 }
 
@@ -203,6 +204,7 @@ Tree::Impl::Released Tree::Impl::release(std::uint32_t place) {
     released.freed = (node.flags & state::kCharged) != 0;
     if (released.freed) {
       account(place, false);
+      memory[static_cast<std::size_t>(node.location)].remove(node.bytes);
       if (node.location == model::Location::kGpu) gpu_usage(gpus, node.device).memory.remove(node.bytes);
     }
   } else {

@@ -6,19 +6,19 @@
 //
 //   walk everything:       struct Mine : TreeVisitor {...} mine;  story.tree().walk(mine);
 //   walk one process:      story.tree().walk({start_ns, tgid}, mine);
-//   totals of a process:   story.tree().find(key)->memory(Location::kGpu).peak
+//   totals of a process:   story.tree().find(key)->memory[0].peak, or ->gpus
 //   totals of a GPU:       story.tree().gpu(device).live
 //
-// Views point into the tree: good until the next record is observed.
+// Names in what a reader gets point into static tables; the rest are copies.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string_view>
+#include <vector>
 
-#include "decode/tree_state.h"
+#include "model/tree.h"
 
 namespace gpuwatch::decode {
 
@@ -40,69 +40,14 @@ struct TreeStats {
   std::uint64_t ignored = 0;              // calls on a client of somebody else
 };
 
-struct Usage {
-  std::uint64_t live = 0;
-  std::uint64_t peak = 0;
-};
-
-class ProcessView {
- public:
-  model::ProcessKey key() const { return process_->key; }
-  // Of its latest call: comm, uid, cgroup.
-  const gpuwatch_rec& head() const { return process_->head; }
-  // GPU: of all GPUs together. Memory held by several clients counts once.
-  Usage memory(model::Location location) const {
-    const auto& usage = process_->totals[static_cast<std::size_t>(location)];
-    return {usage.live, usage.peak};
-  }
-  // One for each RM device instance the process has or had memory on.
-  std::span<const state::GpuUsage> gpus() const { return process_->gpus; }
-  std::span<const state::OpenGpu> open_gpus() const { return process_->open_gpus; }
-  std::uint32_t objects() const { return process_->objects; }    // live, clients included
-  std::uint32_t contexts() const { return process_->contexts; }  // live
-  bool partial() const { return process_->partial; }             // began before gpuwatch looked
-
- private:
-  friend class Tree;
-  explicit ProcessView(const state::Process* process) : process_(process) {}
-  const state::Process* process_;
-};
-
-struct ClientView {
-  std::uint32_t handle = 0;
-  std::uint64_t made_ns = 0;
-  std::uint32_t objects = 0;  // below it
-  bool partial = false;
-};
-
-struct ObjectView {
-  std::uint32_t client = 0;
-  std::uint32_t handle = 0;
-  std::uint32_t parent = 0;
-  model::Category category = model::Category::kNone;
-  std::uint32_t class_number = 0;
-  std::string_view class_name;  // empty: not known
-  std::uint64_t made_ns = 0;
-  std::int32_t device = -1;  // RM device instance
-  std::uint64_t bytes = 0;   // of memory
-  model::Location location = model::Location::kGpu;
-  bool counted = false;          // in this process's totals
-  std::uint32_t references = 1;  // to the same memory, this one included; counting stops at 256
-  std::uint32_t entries = 0;     // of a channel
-  std::uint32_t engine = 0;
-  std::uint64_t context = 0;  // id, of a group or channel that runs
-  bool running = false;
-  bool partial = false;  // its parent was not seen: it hangs below its client
-};
-
 class TreeVisitor {
  public:
   virtual ~TreeVisitor() = default;
   // Each: false leaves out what is below.
-  virtual bool process(const ProcessView&) { return true; }
-  virtual bool client(const ClientView&) { return true; }
+  virtual bool process(const model::TreeProcess&) { return true; }
+  virtual bool client(const model::TreeClient&) { return true; }
   // depth 0: directly below the client. In the order in which they were made.
-  virtual bool object(const ObjectView&, unsigned /*depth*/) { return true; }
+  virtual bool object(const model::TreeObject&, unsigned /*depth*/) { return true; }
 };
 
 class Tree {
@@ -116,10 +61,13 @@ class Tree {
   void walk(TreeVisitor& visitor) const;
   // False when the process is not known.
   bool walk(const model::ProcessKey& key, TreeVisitor& visitor) const;
-  std::optional<ProcessView> find(const model::ProcessKey& key) const;
+  std::optional<model::TreeProcess> find(const model::ProcessKey& key) const;
   // All processes together, of one RM device instance (-1: device not known).
-  Usage gpu(std::int32_t device) const;
-  std::span<const state::GpuUsage> gpus() const;
+  model::Usage gpu(std::int32_t device) const;
+  std::vector<model::GpuUsage> gpus() const;
+  // All processes together, by Location.
+  std::array<model::Usage, model::kLocations> memory() const;
+  std::size_t objects() const;  // clients included
   TreeStats stats() const;
 
   struct Impl;

@@ -11,6 +11,7 @@
 
 #include "decode/index_map.h"
 #include "decode/tree.h"
+#include "decode/tree_state.h"
 
 namespace gpuwatch::decode {
 
@@ -100,7 +101,8 @@ struct Tree::Impl {
   IndexMap class_index;                             // number
   std::vector<ClassName> class_names{ClassName{}};  // place 0: not known
   std::vector<state::GpuUsage> gpus;
-  std::uint32_t newest = 0, oldest = 0;  // processes by last use
+  std::array<state::Usage, model::kLocations> memory{};  // of all processes; [kGpu] of all GPUs
+  std::uint32_t newest = 0, oldest = 0;                  // processes by last use
   std::uint64_t context_count = 0;
   std::uint64_t forgotten_processes = 0;
   std::uint64_t untracked = 0;

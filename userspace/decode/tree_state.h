@@ -71,7 +71,7 @@ struct File {
 struct Usage {
   std::uint64_t live = 0;
   std::uint64_t peak = 0;
-  std::uint64_t told = 0;  // of the last line about it
+  std::uint64_t told = 0;  // live at the last line about it
 
   void add(std::uint64_t bytes) {
     live += bytes;

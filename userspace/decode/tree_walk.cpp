@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading the tree: walks, totals, statistics. Changes nothing.
+#include "decode/security.h"
 #include "decode/tree_impl.h"
 
 namespace gpuwatch::decode {
@@ -12,9 +13,9 @@ constexpr bool is_channel_thing(model::Category category) {
   return category == model::Category::kChannel || category == model::Category::kChannelGroup;
 }
 
-ObjectView view_of(const Tree::Impl& tree, std::uint32_t place) {
+model::TreeObject view_of(const Tree::Impl& tree, std::uint32_t place) {
   const Node& node = tree.nodes[place];
-  ObjectView view;
+  model::TreeObject view;
   view.client = tree.clients[node.client].handle;
   view.handle = node.handle;
   view.parent = tree.nodes[node.parent].handle;
@@ -27,6 +28,7 @@ ObjectView view_of(const Tree::Impl& tree, std::uint32_t place) {
   view.location = node.location;
   view.counted = (node.flags & state::kCharged) != 0;
   view.engine = node.engine;
+  view.engine_name = engine_name(node.engine);
   view.running = (node.flags & state::kRunning) != 0;
   view.partial = (node.flags & state::kPartial) != 0;
   if (is_channel_thing(node.category)) {
@@ -35,6 +37,21 @@ ObjectView view_of(const Tree::Impl& tree, std::uint32_t place) {
   } else {
     view.references = tree.references(place);
   }
+  return view;
+}
+
+model::Usage usage_of(const state::Usage& usage) {
+  return {usage.live, usage.peak};
+}
+
+model::TreeProcess view_of(const state::Process& process) {
+  model::TreeProcess view;
+  view.head = process.head;
+  for (std::size_t i = 0; i < view.memory.size(); ++i) view.memory[i] = usage_of(process.totals[i]);
+  view.objects = process.objects;
+  view.contexts = process.contexts;
+  view.partial = process.partial;
+  for (const state::GpuUsage& gpu : process.gpus) view.gpus.push_back({gpu.device, usage_of(gpu.memory)});
   return view;
 }
 
@@ -68,7 +85,7 @@ bool Tree::walk(const model::ProcessKey& key, TreeVisitor& visitor) const {
   const std::uint32_t place = impl_->find_process(key);
   if (place == 0) return false;
   const state::Process& process = impl_->processes[place];
-  if (!visitor.process(ProcessView(&process))) return true;
+  if (!visitor.process(view_of(process))) return true;
   std::uint32_t client = process.first_client;  // the newest: go to the first made
   while (client != 0 && impl_->clients[client].process_next != 0) client = impl_->clients[client].process_next;
   for (; client != 0; client = impl_->clients[client].process_previous)
@@ -76,20 +93,32 @@ bool Tree::walk(const model::ProcessKey& key, TreeVisitor& visitor) const {
   return true;
 }
 
-std::optional<ProcessView> Tree::find(const model::ProcessKey& key) const {
+std::optional<model::TreeProcess> Tree::find(const model::ProcessKey& key) const {
   const std::uint32_t place = impl_->find_process(key);
   if (place == 0) return std::nullopt;
-  return ProcessView(&impl_->processes[place]);
+  return view_of(impl_->processes[place]);
 }
 
-Usage Tree::gpu(std::int32_t device) const {
+model::Usage Tree::gpu(std::int32_t device) const {
   for (const state::GpuUsage& usage : impl_->gpus)
-    if (usage.device == device) return {usage.memory.live, usage.memory.peak};
+    if (usage.device == device) return usage_of(usage.memory);
   return {};
 }
 
-std::span<const state::GpuUsage> Tree::gpus() const {
-  return impl_->gpus;
+std::vector<model::GpuUsage> Tree::gpus() const {
+  std::vector<model::GpuUsage> list;
+  for (const state::GpuUsage& usage : impl_->gpus) list.push_back({usage.device, usage_of(usage.memory)});
+  return list;
+}
+
+std::array<model::Usage, model::kLocations> Tree::memory() const {
+  std::array<model::Usage, model::kLocations> sums;
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = usage_of(impl_->memory[i]);
+  return sums;
+}
+
+std::size_t Tree::objects() const {
+  return impl_->nodes.live();
 }
 
 TreeStats Tree::stats() const {

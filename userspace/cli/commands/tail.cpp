@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/reports.h"
 #include "cli/signals.h"
+#include "cli/tree_command.h"
 #include "cli/view.h"
 #include "source/replay_source.h"
 
@@ -269,6 +270,16 @@ Result<int> run_decode(const Flags& flags) {
   if (flags.arguments().empty())
     return Error(base::Code::kBadInput,
                  "no recording named; give a FILE, or --device, --request and --arg to decode one call");
+  if (flags.has("at") && !flags.has("tree"))
+    return Error(base::Code::kBadInput, "--at: has a meaning with --tree only");
+  if (flags.has("tree")) {
+    TreeRequest request;
+    request.file = flags.arguments().front();
+    if (flags.has("at")) request.at = flags.text("at");
+    request.json = flags.has("json");
+    request.driver = plan.driver;
+    return print_tree(request);
+  }
   plan.replay = flags.arguments().front();
   plan.raw = true;
   plan.tell_unnamed = true;
