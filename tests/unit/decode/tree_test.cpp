@@ -84,6 +84,7 @@ TEST_F(TreeTest, AnotherProcessCannotChangeIt) {
   memory(10, 1 << 20);  // the same client handle, as the forger's own, partial one
   EXPECT_EQ(live(7), 4U << 20);
   EXPECT_GE(story.tree().stats().ignored, 2U);
+  file_ = 5;
   release(GPUWATCH_NODE_CTL, 255, 5);
   EXPECT_EQ(live(7), 0U);
   EXPECT_EQ(live(66, 1), 1U << 20);
