@@ -16,6 +16,7 @@ base::Result<int> run_tail(const Flags& flags);
 base::Result<int> run_record(const Flags& flags);
 base::Result<int> run_cgroup(const Flags& flags);
 base::Result<int> run_decode(const Flags& flags);
+base::Result<int> run_hash(const Flags& flags);
 base::Result<int> run_status(const Flags& flags);
 base::Result<int> run_attach(const Flags& flags);
 base::Result<int> run_detach(const Flags& flags);

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "identify/worker.h"
 
 namespace gpuwatch::cli {
 namespace {
@@ -21,7 +22,7 @@ struct Entry {
 
 constexpr Entry kEntries[] = {{"tail", run_tail},     {"record", run_record}, {"decode", run_decode},
                               {"status", run_status}, {"attach", run_attach}, {"detach", run_detach},
-                              {"doctor", run_doctor}, {"cgroup", run_cgroup}};
+                              {"doctor", run_doctor}, {"cgroup", run_cgroup}, {"hash", run_hash}};
 
 int run(int argc, char** argv) {
   ParseOutcome outcome = parse_flags({argv + 1, argv + argc});
@@ -45,6 +46,7 @@ int run(int argc, char** argv) {
 }  // namespace gpuwatch::cli
 
 int main(int argc, char** argv) {
+  if (gpuwatch::identify::is_worker(argc, argv)) return gpuwatch::identify::worker_main();
   try {
     return gpuwatch::cli::run(argc, argv);
   } catch (const std::exception& error) {
