@@ -268,7 +268,8 @@ double calls(Svg& svg, const Scale& scale, const Strip& strip, double y, double 
   const double column_ns = static_cast<double>(scale.span_ns()) / static_cast<double>(columns);
   for (std::size_t i = 0; i < strip.bins.size(); ++i) {
     const std::uint64_t from = strip.from_ns + i * strip.width_ns;
-    if (strip.bins[i] == 0 || from + strip.width_ns <= scale.from_ns || from >= scale.to_ns) continue;
+    const bool before = from < scale.from_ns && scale.from_ns - from >= strip.width_ns;
+    if (strip.bins[i] == 0 || before || from >= scale.to_ns) continue;
     const double begin = (static_cast<double>(from) - static_cast<double>(scale.from_ns)) / column_ns;
     const double wide = static_cast<double>(strip.width_ns) / column_ns;
     const auto first = static_cast<std::size_t>(std::max(begin, 0.0));

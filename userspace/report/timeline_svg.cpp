@@ -52,17 +52,27 @@ std::string tick_text(std::uint64_t ns, std::uint64_t step_ns) {
   return in_unit(1'000, "µs");
 }
 
+// Nanoseconds after the first call of each tick. Times come from the recording
+// and may be anything: nothing here may overflow into an endless walk.
+std::vector<std::uint64_t> ticks(const Scale& scale, std::uint64_t step) {
+  const std::uint64_t from = scale.from_ns - scale.origin_ns;
+  const std::uint64_t to = scale.to_ns - scale.origin_ns;
+  std::vector<std::uint64_t> found;
+  for (std::uint64_t after = from / step * step; after <= to; after += step) {
+    if (after >= from) found.push_back(after);
+    if (to - after < step) break;
+  }
+  return found;
+}
+
 void axis(Svg& svg, const Scale& scale, double y) {
   const std::uint64_t step = tick_ns(scale.span_ns());
-  const std::uint64_t first = (scale.from_ns - scale.origin_ns + step - 1) / step * step;
-  for (std::uint64_t after = first; scale.origin_ns + after <= scale.to_ns; after += step)
+  for (const std::uint64_t after : ticks(scale, step))
     svg.text(scale.x(scale.origin_ns + after), y, tick_text(after, step), "lab mid");
 }
 
 void grid(Svg& svg, const Scale& scale, double top, double bottom) {
-  const std::uint64_t step = tick_ns(scale.span_ns());
-  const std::uint64_t first = (scale.from_ns - scale.origin_ns + step - 1) / step * step;
-  for (std::uint64_t after = first; scale.origin_ns + after <= scale.to_ns; after += step) {
+  for (const std::uint64_t after : ticks(scale, tick_ns(scale.span_ns()))) {
     const double x = scale.x(scale.origin_ns + after);
     svg.line(x, top, x, bottom, "grid");
   }
@@ -216,7 +226,13 @@ std::string timeline_svg(const TimelineResult& result, const Origin& origin, con
   scale.origin_ns = result.origin_ns;
   const std::uint64_t length = result.end_ns - std::min(result.origin_ns, result.end_ns);
   scale.from_ns = result.origin_ns + std::min(options.since_ns, length);
-  scale.to_ns = std::max(result.origin_ns + std::min(options.until_ns, length), scale.from_ns + 1000);
+  scale.to_ns = result.origin_ns + std::min(options.until_ns, length);
+  constexpr std::uint64_t kLeast = 1000;
+  if (scale.to_ns - scale.from_ns < kLeast || scale.to_ns < scale.from_ns) {
+    scale.from_ns = std::min(scale.from_ns, ~std::uint64_t{0} - kLeast);
+    scale.origin_ns = std::min(scale.origin_ns, scale.from_ns);
+    scale.to_ns = scale.from_ns + kLeast;
+  }
   const std::vector<const ProcessLine*> shown = choose(result, scale);
   const bool rows = shown.size() > kMiddle;
 
