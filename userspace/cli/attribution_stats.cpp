@@ -37,6 +37,10 @@ std::vector<std::pair<std::string_view, std::uint64_t>> list_of(const Attributio
       {"nvml_calls_total", stats.gpus.nvml_calls},
       {"nvml_errors_total", stats.gpus.nvml_errors},
       {"nvml_timeouts_total", stats.gpus.nvml_timeouts},
+      {"allocation_looks_total", stats.allocation.looks},
+      {"allocation_unknown_total", stats.allocation.unknown},
+      {"allocation_findings_total", stats.allocation.findings},
+      {"allocation_refused_total", stats.allocation.refused},
   };
 }
 
@@ -56,6 +60,9 @@ void append_stats_text(std::string& out, const AttributionStats& stats, const mo
          " evicted; " + share(stats.cgroups.hits, stats.cgroups.misses) + "\n";
   out += "GPUs: " + number(stats.gpus.gpus) + " known; NVML: " + number(stats.gpus.nvml_calls) + " calls, " +
          number(stats.gpus.nvml_errors) + " failed, " + number(stats.gpus.nvml_timeouts) + " unanswered\n";
+  out += "allocation: " + number(stats.allocation.looks) + " looks, " + number(stats.allocation.findings) +
+         " uses outside, " + number(stats.allocation.unknown) + " not known, " + number(stats.allocation.refused) +
+         " left out\n";
   for (const model::Gpu& gpu : gpus) {
     out += "gpu" + std::to_string(gpu.minor) + ": ";
     out += gpu.name.empty() ? "name not known" : gpu.name;

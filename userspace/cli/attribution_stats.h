@@ -19,6 +19,7 @@ struct AttributionStats {
   attribute::ProcessCounters processes;
   attribute::CgroupCounters cgroups;
   attribute::GpuCounters gpus;
+  attribute::AllocationCounters allocation;
 };
 
 // Names end in _total where they only grow.

@@ -75,7 +75,10 @@ Result<Selection> Selection::from_flags(const Flags& flags) {
 Result<gpuwatch_filter> Selection::kernel_filter() {
   gpuwatch_filter filter{};
   filter.node_mask = node_mask_;
-  filter.class_mask = class_mask_;
+  // Definitions come along in any case: without them nobody knows who called.
+  // What was not asked for is not shown, see shows().
+  filter.class_mask =
+      class_mask_ == 0 ? 0 : class_mask_ | GPUWATCH_CLASS(GPUWATCH_REC_TASK) | GPUWATCH_CLASS(GPUWATCH_REC_CGROUP);
   filter.cgroup_fd = -1;
   filter.nr_pids = static_cast<__u32>(pids_.size());
   std::copy(pids_.begin(), pids_.end(), filter.pids);
@@ -86,6 +89,10 @@ Result<gpuwatch_filter> Selection::kernel_filter() {
     filter.cgroup_fd = cgroup_fd_.get();
   }
   return filter;
+}
+
+bool Selection::shows(const gpuwatch_rec& head) const {
+  return class_mask_ == 0 || (head.type < 32 && (class_mask_ & GPUWATCH_CLASS(head.type)) != 0);
 }
 
 bool Selection::matches(const gpuwatch_rec& head, const model::Actor& actor) const {

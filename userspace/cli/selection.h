@@ -22,6 +22,9 @@ class Selection {
   // as the filter is to be set: keep the Selection.
   base::Result<gpuwatch_filter> kernel_filter();
 
+  // False: of a class that was not asked for, and here only to be learned from.
+  bool shows(const gpuwatch_rec& head) const;
+
   // For a recording. Definitions pass with the processes that are selected;
   // a cgroup is known by the path its definition gave.
   bool matches(const gpuwatch_rec& head, const model::Actor& actor) const;

@@ -10,6 +10,13 @@
 
 namespace gpuwatch::cli {
 
+namespace {
+
+// At the end, for looks that still go on.
+constexpr std::uint64_t kLastLookNs = 500'000'000;
+
+}  // namespace
+
 View::View(ViewOptions options, model::DriverVersion driver, std::optional<Filter> filter, const Selection& selection)
     : options_(options),
       filter_(std::move(filter)),
@@ -20,6 +27,7 @@ View::View(ViewOptions options, model::DriverVersion driver, std::optional<Filte
   if (options_.live) attributor_.go_live();
   if (options_.reports != nullptr)
     options_.reports->start([this](const gpuwatch_rec& head) { return attributor_.actor_of(head); });
+  if (options_.live && !options_.raw) allocation_ = std::make_unique<attribute::AllocationWatch>();
 }
 
 void View::header(std::string& out) {
@@ -49,12 +57,33 @@ AttributionStats View::stats() const {
   stats.processes = attributor_.process_counters();
   stats.cgroups = attributor_.cgroup_counters();
   if (options_.gpus != nullptr) stats.gpus = options_.gpus->counters();
+  if (allocation_) stats.allocation = allocation_->counters();
   return stats;
+}
+
+std::size_t View::print_unallocated(std::string& out) {
+  std::vector<attribute::UnallocatedUse> found;
+  allocation_->take(found);
+  if (found.empty()) return 0;
+  events_.clear();
+  for (const attribute::UnallocatedUse& use : found) {
+    model::Call call;
+    call.record.head = use.head;
+    if (filter_ && !filter_->matches(call, attributor_.actor_of(use.head))) continue;
+    model::StoryEvent event;
+    event.kind = model::StoryKind::kUnallocatedUse;
+    event.head = use.head;
+    event.gpu_minor = use.minor;
+    event.body = model::AllocationBody{use.reason, use.evidence};
+    events_.push_back(event);
+  }
+  return print(out);
 }
 
 std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   attributor_.learn(record);
   if (options_.gpus != nullptr) follow_gpus(record);
+  if (!selection_.shows(record.head)) return 0;
   const bool everything = !options_.select_here || selection_.everything();
   // Who made the call costs two look-ups: only where somebody asks.
   model::Actor actor;
@@ -65,6 +94,12 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
     return actor;
   };
   if (!everything && !selection_.matches(record.head, who())) return 0;
+  std::size_t lines = 0;
+  if (allocation_) {
+    if (record.head.type == GPUWATCH_REC_OPEN && options_.gpus != nullptr)
+      allocation_->opened(record, who(), options_.gpus->gpus());
+    lines = print_unallocated(out);
+  }
   const model::Call call = decoder_.decode(record);
   if (!driver_known_) learn_driver(call);
   if (options_.reports != nullptr) {
@@ -88,8 +123,8 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   // which of its events are shown, by the call that completed them.
   events_.clear();
   story_.observe(call, events_);
-  if (events_.empty() || (filter_ && !filter_->matches(call, who()))) return 0;
-  return print(out);
+  if (events_.empty() || (filter_ && !filter_->matches(call, who()))) return lines;
+  return lines + print(out);
 }
 
 void View::report(const model::Call& call, bool wanted) {
@@ -122,17 +157,23 @@ std::size_t View::print(std::string& out) {
 }
 
 std::size_t View::settle(std::uint64_t now_ns, std::string& out) {
-  if ((options_.raw && options_.reports == nullptr) || filter_) return 0;
+  const std::size_t lines = allocation_ ? print_unallocated(out) : 0;
+  if ((options_.raw && options_.reports == nullptr) || filter_) return lines;
   events_.clear();
   story_.settle(now_ns, events_);
-  return print(out);
+  return lines + print(out);
 }
 
 std::size_t View::finish(std::string& out) {
-  if ((options_.raw && options_.reports == nullptr) || filter_) return 0;
+  std::size_t lines = 0;
+  if (allocation_) {
+    allocation_->settle(kLastLookNs);
+    lines = print_unallocated(out);
+  }
+  if ((options_.raw && options_.reports == nullptr) || filter_) return lines;
   events_.clear();
   story_.finish(events_);
-  return print(out);
+  return lines + print(out);
 }
 
 void View::learn_driver(const model::Call& call) {

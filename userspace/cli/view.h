@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "attribute/allocation_watch.h"
 #include "attribute/attributor.h"
 #include "attribute/gpu_directory.h"
 #include "cli/attribution_stats.h"
@@ -66,11 +67,14 @@ class View {
   void note_gpu(const gpuwatch_rec& head, std::int32_t minor);
   void follow_gpus(const model::RawRecord& record);
   void learn_driver(const model::Call& call);
+  // Uses of GPUs that containers were not given, as far as they were found out.
+  std::size_t print_unallocated(std::string& out);
 
   ViewOptions options_;
   std::optional<Filter> filter_;
   const Selection& selection_;
   attribute::Attributor attributor_;
+  std::unique_ptr<attribute::AllocationWatch> allocation_;  // live, and for events only
   decode::Decoder decoder_;
   bool driver_known_;  // else the stream may tell
   std::optional<decode::Describer> describer_;

@@ -203,6 +203,13 @@ struct FindingBody {
   Party target;  // whose client it is about, where the call names one
 };
 
+// A GPU that the container was not given, or a node that a program made itself.
+// Views: the event is printed before they end. See attribute/allocation.h.
+struct AllocationBody {
+  std::string_view reason;    // "outside_allocation", "own_node"
+  std::string_view evidence;  // which source says what; holds untrusted bytes
+};
+
 struct StateBody {
   std::uint32_t event = 0;  // enum gpuwatch_state
   std::uint32_t value = 0;
@@ -211,7 +218,7 @@ struct StateBody {
 };
 
 using StoryBody = std::variant<std::monostate, GpuBody, ClientBody, ContextBody, ChannelBody, MemoryBody, MappingBody,
-                               ShareBody, SyncBody, SignBody, FaultBody, DenialBody, FindingBody, StateBody>;
+                               ShareBody, SyncBody, SignBody, FaultBody, DenialBody, FindingBody, AllocationBody, StateBody>;
 
 struct StoryEvent {
   StoryKind kind = StoryKind::kDriverState;

@@ -146,6 +146,10 @@ struct Writer {
     write_handles(json, body.client, body.object);
     write_party(json, "target", body.target);
   }
+  void operator()(const model::AllocationBody& body) const {
+    json.text("reason", body.reason);
+    json.text("evidence", body.evidence);
+  }
   void operator()(const model::StateBody& body) const {
     const std::string_view all(body.name.data(), body.name.size());
     write_state_values(json, body.event, body.value, body.error, all.substr(0, std::min(all.find('\0'), all.size())));

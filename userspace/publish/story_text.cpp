@@ -288,6 +288,11 @@ struct Words {
     append_status(out, 0, body.status, body.status_name);
   }
 
+  void operator()(const model::AllocationBody& body) const {
+    out += body.reason == "own_node" ? "GPU used through a node of its own making: "
+                                     : "GPU used that the container was not given: ";
+    base::append_escaped(out, body.evidence);
+  }
   void operator()(const model::StateBody& body) const {
     const std::string_view all(body.name.data(), body.name.size());
     const std::string_view module = all.substr(0, std::min(all.find('\0'), all.size()));
@@ -321,6 +326,7 @@ std::string_view colour_of(const StoryEvent& event) {
     case StoryKind::kOpenFailed:
     case StoryKind::kMemoryRefused:
     case StoryKind::kSecurityFinding:
+    case StoryKind::kUnallocatedUse:
     case StoryKind::kGpuFault:
       return colour::kRed;
     case StoryKind::kContextCreated:

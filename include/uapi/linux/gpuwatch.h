@@ -316,7 +316,7 @@ struct gpuwatch_rec_task {
 /* gpuwatch_task_more.flags */
 #define GPUWATCH_TASK_EXE_DELETED	(1 << 0) /* no name leads to the file any more */
 #define GPUWATCH_TASK_EXE_MEMFD		(1 << 1) /* the file never had a name: memfd_create(2) */
-#define GPUWATCH_TASK_EXE_CHANGED	(1 << 2) /* renamed, linked, written or the like after the process started */
+#define GPUWATCH_TASK_EXE_CHANGED	(1 << 2) /* renamed, linked or written since the start */
 
 #define GPUWATCH_NS_MAX		33	/* pid namespaces a process is in, at most */
 #define GPUWATCH_ANCESTORS_MAX	16	/* ancestors in a definition, at most */

@@ -35,7 +35,9 @@ TEST(Selection, MasksAndPids) {
   auto filter = selection->kernel_filter();
   ASSERT_TRUE(filter.ok());
   EXPECT_EQ(filter->node_mask, (1u << GPUWATCH_NODE_GPU) | (1u << GPUWATCH_NODE_UVM));
-  EXPECT_EQ(filter->class_mask, GPUWATCH_CLASS(GPUWATCH_REC_IOCTL));
+  // Definitions come along, to be learned from.
+  EXPECT_EQ(filter->class_mask, GPUWATCH_CLASS(GPUWATCH_REC_IOCTL) | GPUWATCH_CLASS(GPUWATCH_REC_TASK) |
+                                    GPUWATCH_CLASS(GPUWATCH_REC_CGROUP));
   ASSERT_EQ(filter->nr_pids, 2u);
   EXPECT_EQ(filter->pids[1], 13u);
 }
