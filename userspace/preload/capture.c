@@ -137,7 +137,7 @@ static bool copy_by_pipe(void* to, uint64_t from, uint32_t len) {
 
 static uint8_t vm_readv_refused;
 
-static bool copy_user(void* to, uint64_t from, uint32_t len) {
+bool gw_copy_user(void* to, uint64_t from, uint32_t len) {
   struct iovec local = {to, len}, remote = {(void*)(uintptr_t)from, len};
   if (!__atomic_load_n(&vm_readv_refused, __ATOMIC_RELAXED)) {
     long got = GW_SYS_6(SYS_process_vm_readv, GW_SYS_0(SYS_getpid), &local, 1, &remote, 1, 0);
@@ -163,7 +163,7 @@ static void capture(struct gw_ioctl_call* call, uint16_t what, const void* copy,
   head->offset = offset;
   if (copy) {
     memcpy(head + 1, copy, len);
-  } else if (!copy_user(head + 1, from, len)) {
+  } else if (!gw_copy_user(head + 1, from, len)) {
     head->flags |= GPUWATCH_CAPF_FAULT;
     len = padded = 0;
   }
@@ -279,7 +279,7 @@ void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd,
   struct argument a = argument_of(cmd, _IOC_DIR(cmd) == _IOC_NONE ? 0 : _IOC_SIZE(cmd), call->node.kind);
   const bool wrapped = is_xfer(a.entry);
   if (wrapped) {
-    xfer_ok = copy_user(&xfer, arg, sizeof xfer);
+    xfer_ok = gw_copy_user(&xfer, arg, sizeof xfer);
     if (!xfer_ok) memset(&xfer, 0, sizeof xfer);
     from = xfer.ptr;
     a = argument_of(least(xfer.size, _IOC_SIZEMASK) << _IOC_SIZESHIFT | (xfer.cmd & 0xff), xfer.size, call->node.kind);
@@ -291,7 +291,7 @@ void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd,
   // copied before space is reserved. Pointers beyond the head are not followed.
   unsigned char head[kHead];
   uint32_t head_len = least(a.in, sizeof head);
-  bool nested = e && (e->nested[0].len_kind || e->nested[1].len_kind) && head_len && copy_user(head, from, head_len);
+  bool nested = e && (e->nested[0].len_kind || e->nested[1].len_kind) && head_len && gw_copy_user(head, from, head_len);
   uint32_t total = (uint32_t)(sizeof *call->rec + sizeof *call->io) + (wrapped ? room(sizeof xfer) : 0);
   if (a.in) total += room(a.in);
   if (a.out) total += room(a.out);

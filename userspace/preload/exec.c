@@ -19,7 +19,7 @@
 #include "raw.h"
 #include "recorder.h"
 
-enum { kEnvMax = 16384, kSaved = 4, kPreload = GPUWATCH_PATH_MAX, kFds = 1024 };
+enum { kEnvMax = 16384, kSaved = 5, kPreload = GPUWATCH_PATH_MAX, kFds = 1024 };
 
 extern char** environ;
 

@@ -35,6 +35,7 @@ struct gw_proc {
   uint32_t image;
   uint16_t cgroup_flags;
   uint16_t cgroup_defined;
+  uint64_t image_bytes;  // of module images stored so far
 };
 
 struct gw_node {
@@ -109,8 +110,17 @@ void gw_files_adopt(const char* list);
 // capture.c
 void gw_plan_load(const char* path);
 extern uint32_t gw_plan_error;
+bool gw_copy_user(void* to, uint64_t from, uint32_t len);
 void gw_ioctl_begin(struct gw_ioctl_call* call, struct gw_proc* p, uint32_t cmd, uint64_t arg);
 void gw_ioctl_end(struct gw_ioctl_call* call, int64_t ret, uint64_t begin_ns, uint64_t end_ns);
+
+// image.c
+extern uint64_t gw_image_max, gw_images_max;
+void gw_image_data(const char* symbol, const void* data, uint64_t size);  // size 0: by its own header
+void gw_image_path(const char* symbol, const char* name);
+
+// mapping.c
+void gw_file_at(uint64_t address, struct gw_image_file* file, char* path, uint32_t size);
 
 // exec.c
 void gw_note_program(int dirfd, const char* path, int flags);

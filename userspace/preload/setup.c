@@ -17,7 +17,7 @@
 #include "raw.h"
 #include "recorder.h"
 
-enum { kEnvBytes = GPUWATCH_PATH_MAX, kSavedEnv = 4, kLockTries = 1 << 18 };
+enum { kEnvBytes = GPUWATCH_PATH_MAX, kSavedEnv = 5, kLockTries = 1 << 18 };
 
 bool gw_active;
 char gw_dir[GPUWATCH_PATH_MAX];
@@ -133,6 +133,11 @@ __attribute__((constructor(101))) static void start(void) {
   if (max) {
     unsigned long mib = strtoul(max, NULL, 10);
     if (mib >= 1 && mib <= 1ul << 20) gw_shard_max = (uint64_t)mib << 20;
+  }
+  const char* images = keep_env(GW_ENV_IMAGES);
+  if (images) {
+    unsigned long mib = strtoul(images, NULL, 10);
+    if (mib <= 1ul << 20) gw_images_max = (uint64_t)mib << 20;
   }
   const char* plan = keep_env(GW_ENV_PLAN);
   gw_plan_load(plan);

@@ -13,13 +13,15 @@
 #define GW_SHARD_VERSION 1
 #define GW_SHARD_HEAD_BYTES 4096
 #define GW_SHARD_SUFFIX ".gwshard"
+#define GW_BLOB_SUFFIX ".gwimage"  // after the 16 hexadecimal digits of a gpuwatch_rec_image's id
 
 // Environment of a recorded process. DIR switches the recorder on.
-#define GW_ENV_DIR "GPUWATCH_RECORD_DIR"        // directory of the shards
-#define GW_ENV_PLAN "GPUWATCH_RECORD_PLAN"      // capture plan file, optional
-#define GW_ENV_MAX "GPUWATCH_RECORD_MAX_MB"     // MiB of one shard at most
-#define GW_ENV_MAJORS "GPUWATCH_RECORD_MAJORS"  // instead of /proc/devices: tests
-#define GW_ENV_FDS "GPUWATCH_RECORD_FDS"        // set by the recorder across exec
+#define GW_ENV_DIR "GPUWATCH_RECORD_DIR"           // directory of the shards
+#define GW_ENV_PLAN "GPUWATCH_RECORD_PLAN"         // capture plan file, optional
+#define GW_ENV_MAX "GPUWATCH_RECORD_MAX_MB"        // MiB of one shard at most
+#define GW_ENV_IMAGES "GPUWATCH_RECORD_IMAGES_MB"  // MiB of module images of one process at most
+#define GW_ENV_MAJORS "GPUWATCH_RECORD_MAJORS"     // instead of /proc/devices: tests
+#define GW_ENV_FDS "GPUWATCH_RECORD_FDS"           // set by the recorder across exec
 #define GW_RECORDER_NAME "libgpuwatch-record.so"
 
 enum gw_drop {
@@ -103,6 +105,17 @@ struct gw_shard_not_followed {
   __u32 tgid;
   __u32 path_len;  // bytes of path that follow
   __u32 pad;
+};
+
+// What the recorder puts behind the head of an image and its padding, at the
+// end of a GPUWATCH_REC_IMAGE: the file that is mapped where the image lies.
+// Nobody can ask the process later. It stays in recordings. An image in memory
+// of no file has ino 0 and no path: it was made at run time, or unpacked.
+struct gw_image_file {
+  __u64 ino;
+  __u64 offset;    // of the image in the file, in bytes
+  __u32 dev;       // (major << 20) | minor
+  __u32 path_len;  // bytes of path that follow, padded with 0 to 8; a hint only
 };
 
 #define GW_PLAN_MAGIC 0x31304e414c505747ULL /* "GWPLAN01" */

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "preload/images.h"
 #include "preload/shard_format.h"
 
 namespace gpuwatch::preload {
@@ -364,6 +365,7 @@ Status remove_shards(const std::string& directory) {
     std::filesystem::remove(path, error);
     if (error) return Error(Code::kIo, path.string() + ": " + error.message());
   }
+  if (Status status = remove_images(directory); !status.ok()) return status;
   if (std::filesystem::is_empty(directory, error)) std::filesystem::remove(directory, error);
   return {};
 }

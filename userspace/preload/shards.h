@@ -49,7 +49,7 @@ struct ShardLimits {
 // shard is read as far as it makes sense and counted.
 base::Result<Recording> read_shards(const std::string& directory, const ShardLimits& limits = {});
 
-// Removes the shards of `directory`, and the directory when it is empty then.
+// Removes the shards and images of `directory`, and the directory when it is empty then.
 base::Status remove_shards(const std::string& directory);
 
 }  // namespace gpuwatch::preload

@@ -34,7 +34,7 @@ class Recorded : public ::testing::Test {
 
   // Runs the subject and reads its shards; the wait status is left in status_.
   void run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), SUBJECT);
+    arguments.insert(arguments.begin(), subject_);
     std::vector<char*> argv;
     for (auto& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -87,6 +87,9 @@ class Recorded : public ::testing::Test {
     return found;
   }
 
+  const std::string& directory() const { return directory_; }
+
+  std::string subject_ = SUBJECT;
   std::string directory_;
   std::vector<std::pair<std::string, std::string>> environment_;
   int status_ = 0;
