@@ -227,6 +227,22 @@ TEST(Summary, JsonIsOneObjectALineAndAgreesWithTheText) {
   EXPECT_FALSE(std::getline(lines, line));
 }
 
+TEST(Summary, TimesMayBeAnything) {
+  constexpr std::uint64_t kLast = ~std::uint64_t{0};
+  for (const std::uint64_t since : {std::uint64_t{0}, kLast / 2}) {
+    SummaryOptions options;
+    options.since_ns = since;
+    Summary summary(options, nobody);
+    for (const std::uint64_t at : {kLast, std::uint64_t{0}, kLast / 2, std::uint64_t{1}})
+      summary.observe(call_of(7, at, kLast / 3));
+    EXPECT_LE(summary.result().calls, 4U);
+    EXPECT_FALSE(text_of(summary).empty());
+    std::string json;
+    append_summary_json(json, summary.result(), {});
+    EXPECT_FALSE(json.empty());
+  }
+}
+
 TEST(Summary, NothingSeenIsNoTrouble) {
   Summary summary({}, nobody);
   EXPECT_TRUE(summary.result().groups.empty());

@@ -155,6 +155,31 @@ TEST(Timeline, PartOfTheTimeShowsWhatLivedThen) {
   EXPECT_EQ(count_of(svg, "class=\"cpy\""), 2U);  // never ended
 }
 
+TEST(Timeline, TimesMayBeAnything) {
+  constexpr std::uint64_t kLast = ~std::uint64_t{0};
+  const std::uint64_t times[] = {0, 1, 1'000'000, kLast / 2, kLast - 1, kLast};
+  for (const std::uint64_t first : times)
+    for (const std::uint64_t second : times) {
+      Timeline timeline(nobody);
+      for (const std::uint64_t at : {first, second}) {
+        timeline.observe(call_of(7, at, kLast / 3));
+        timeline.observe(memory_of(7, at, kLast, kLast, kLast));
+        timeline.observe(context_of(7, at, at));
+        timeline.observe(channel_of(7, at, 1, "GR0"));
+        timeline.observe(test::event_of(StoryKind::kCallDenied, 7, at, model::DenialBody{}));
+      }
+      for (const std::uint64_t since : {std::uint64_t{0}, kLast / 2, kLast - 1}) {
+        TimelineSvgOptions options;
+        options.since_ns = since;
+        const std::string svg = picture(timeline, options);
+        EXPECT_TRUE(svg.ends_with("</svg>\n"));
+        EXPECT_LT(svg.size(), 20'000U);
+        EXPECT_EQ(svg.find("nan"), std::string::npos);
+        EXPECT_EQ(svg.find("inf"), std::string::npos);
+      }
+    }
+}
+
 TEST(Timeline, EmptyRecordingIsAPictureToo) {
   const std::string svg = picture(Timeline(nobody));
   EXPECT_NE(svg.find("nobody called the driver"), std::string::npos);
