@@ -2,6 +2,7 @@
 #include "cli/selection.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -14,6 +15,7 @@ namespace gpuwatch::cli {
 using base::Code;
 using base::Error;
 using base::Result;
+using base::Status;
 
 namespace {
 
@@ -21,6 +23,42 @@ std::string mount_point() {
   if (auto mounts = base::read_text_file("/proc/self/mounts"); mounts.ok())
     if (auto point = cgroup2_mount(*mounts)) return *point;
   return "/sys/fs/cgroup";
+}
+
+std::optional<std::uint32_t> whole_number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint32_t> user_id(const std::string& text) {
+  if (const auto number = whole_number(text)) return number;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> room(16384);
+  if (::getpwnam_r(text.c_str(), &entry, room.data(), room.size(), &found) != 0 || found == nullptr)
+    return std::nullopt;
+  return entry.pw_uid;
+}
+
+// The id's beginning, from four characters on, or the whole name. Of nested
+// containers any.
+bool is_container(const model::Actor& actor, std::string_view text) {
+  if (!actor.container_name.empty() && actor.container_name == text) return true;
+  return std::any_of(actor.chain.begin(), actor.chain.end(), [&](const model::ContainerRef& container) {
+    return container.id == text || (text.size() >= 4 && container.id.size() >= 32 && container.id.starts_with(text));
+  });
+}
+
+// The uid, the name, or namespace/name.
+bool is_pod(const model::Actor& actor, std::string_view text) {
+  const auto uid = [&](const model::ContainerRef& container) { return container.pod_uid == text; };
+  if (actor.pod_uid == text || std::any_of(actor.chain.begin(), actor.chain.end(), uid)) return true;
+  if (actor.pod_name.empty()) return false;
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return actor.pod_name == text;
+  return actor.pod_namespace == text.substr(0, slash) && actor.pod_name == text.substr(slash + 1);
 }
 
 }  // namespace
@@ -60,6 +98,7 @@ Result<Selection> Selection::from_flags(const Flags& flags) {
   if (selection.pids_.size() > GPUWATCH_FILTER_PIDS)
     return Error(Code::kLimit,
                  "--pid: at most " + std::to_string(GPUWATCH_FILTER_PIDS) + " processes; use --cgroup for more");
+  if (Status status = selection.read_names(flags); !status.ok()) return std::move(status.error());
   std::string path = flags.text("cgroup");
   if (flags.has("cgroup")) {
     const std::string mount = mount_point();
@@ -95,6 +134,44 @@ bool Selection::shows(const gpuwatch_rec& head) const {
   return class_mask_ == 0 || (head.type < 32 && (class_mask_ & GPUWATCH_CLASS(head.type)) != 0);
 }
 
+Status Selection::read_names(const Flags& flags) {
+  if (flags.command() != "tail") return {};
+  containers_ = flags.list("container");
+  pods_ = flags.list("pod");
+  for (const auto* texts : {&containers_, &pods_})
+    if (std::find(texts->begin(), texts->end(), "") != texts->end())
+      return Error(Code::kBadInput, "--container and --pod want an id or a name");
+  for (const std::string& text : flags.list("user")) {
+    const auto uid = user_id(text);
+    if (!uid) return Error(Code::kBadInput, "--user: '" + text + "' is neither a number nor a user of this machine");
+    users_.push_back(*uid);
+  }
+  for (const std::string& text : flags.list("gpu")) {
+    std::string_view digits = text;
+    for (const std::string_view prefix : {"/dev/nvidia", "nvidia", "gpu"})
+      if (digits.starts_with(prefix)) digits.remove_prefix(prefix.size());
+    const auto minor = whole_number(digits);
+    if (!minor || *minor > 0xfffff)
+      return Error(Code::kBadInput, "--gpu: '" + text + "' is no GPU; say 0, gpu0 or nvidia0");
+    gpus_.push_back(static_cast<std::int32_t>(*minor));
+  }
+  return {};
+}
+
+bool Selection::matches_gpu(std::int32_t minor) const {
+  return gpus_.empty() || std::find(gpus_.begin(), gpus_.end(), minor) != gpus_.end();
+}
+
+bool Selection::matches_names(const gpuwatch_rec& head, const model::Actor& actor) const {
+  if (head.type == GPUWATCH_REC_STATE) return true;
+  const auto any = [](const auto& wanted, auto holds) {
+    return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), holds);
+  };
+  return any(users_, [&](std::uint32_t uid) { return head.uid == uid; }) &&
+         any(containers_, [&](const std::string& text) { return is_container(actor, text); }) &&
+         any(pods_, [&](const std::string& text) { return is_pod(actor, text); });
+}
+
 bool Selection::matches(const gpuwatch_rec& head, const model::Actor& actor) const {
   if (class_mask_ != 0 && (head.type >= 32 || (class_mask_ & GPUWATCH_CLASS(head.type)) == 0)) return false;
   if (head.type == GPUWATCH_REC_STATE) return true;
@@ -102,6 +179,7 @@ bool Selection::matches(const gpuwatch_rec& head, const model::Actor& actor) con
   if (node_mask_ != 0 && !definition && (head.node_kind >= 32 || (node_mask_ & (1u << head.node_kind)) == 0))
     return false;
   if (!pids_.empty() && std::find(pids_.begin(), pids_.end(), head.tgid) == pids_.end()) return false;
+  if (!matches_names(head, actor)) return false;
   if (cgroup_.size() > 1) {  // "/" is everything
     const std::string_view path = actor.cgroup_path;
     if (!path.starts_with(cgroup_) || (path.size() > cgroup_.size() && path[cgroup_.size()] != '/')) return false;

@@ -29,12 +29,28 @@ class Selection {
   // a cgroup is known by the path its definition gave.
   bool matches(const gpuwatch_rec& head, const model::Actor& actor) const;
 
-  bool everything() const { return node_mask_ == 0 && class_mask_ == 0 && pids_.empty() && cgroup_.empty(); }
+  // The part that no kernel filter knows, --container, --pod and --user: live
+  // it is applied here too.
+  bool matches_names(const gpuwatch_rec& head, const model::Actor& actor) const;
+  bool by_names() const { return !containers_.empty() || !pods_.empty() || !users_.empty(); }
+
+  // --gpu: of calls those on the card's own node, of events those of the card.
+  bool matches_gpu(std::int32_t minor) const;
+
+  bool everything() const {
+    return node_mask_ == 0 && class_mask_ == 0 && pids_.empty() && cgroup_.empty() && !by_names();
+  }
 
  private:
+  base::Status read_names(const Flags& flags);
+
   std::uint32_t node_mask_ = 0;
   std::uint32_t class_mask_ = 0;
   std::vector<std::uint32_t> pids_;
+  std::vector<std::string> containers_;
+  std::vector<std::string> pods_;
+  std::vector<std::uint32_t> users_;
+  std::vector<std::int32_t> gpus_;
   std::string cgroup_;  // path from the hierarchy's root, "/" first, none at the end
   base::Fd cgroup_fd_;
 };

@@ -25,8 +25,9 @@ View::View(ViewOptions options, model::DriverVersion driver, std::optional<Filte
       driver_known_(driver.known()) {
   if (options_.raw && options_.fields) describer_.emplace(driver);
   if (options_.live) attributor_.go_live();
+  attributor_.set_names(options_.names);
   if (options_.reports != nullptr)
-    options_.reports->start([this](const gpuwatch_rec& head) { return attributor_.actor_of(head); });
+    options_.reports->start([this](const gpuwatch_rec& head) { return shown_actor(head); });
   if (options_.live && !options_.raw) allocation_ = std::make_unique<attribute::AllocationWatch>();
 }
 
@@ -69,10 +70,11 @@ std::size_t View::print_unallocated(std::string& out) {
   for (const attribute::UnallocatedUse& use : found) {
     model::Call call;
     call.record.head = use.head;
-    if (filter_ && !filter_->matches(call, attributor_.actor_of(use.head))) continue;
+    if (options_.privacy != nullptr) call.record.head = options_.privacy->hide(call.record).head;
+    if (filter_ && !filter_->matches(call, shown_actor(use.head))) continue;
     model::StoryEvent event;
     event.kind = model::StoryKind::kUnallocatedUse;
-    event.head = use.head;
+    event.head = call.record.head;
     event.gpu_minor = use.minor;
     event.body = model::AllocationBody{use.reason, use.evidence};
     events_.push_back(event);
@@ -80,26 +82,20 @@ std::size_t View::print_unallocated(std::string& out) {
   return print(out);
 }
 
-std::size_t View::observe(const model::RawRecord& record, std::string& out) {
-  attributor_.learn(record);
-  if (options_.gpus != nullptr) follow_gpus(record);
-  if (!selection_.shows(record.head)) return 0;
-  const bool everything = !options_.select_here || selection_.everything();
-  // Who made the call costs two look-ups: only where somebody asks.
-  model::Actor actor;
-  bool known = false;
-  const auto who = [&]() -> const model::Actor& {
-    if (!known) actor = attributor_.actor_of(record.head);
-    known = true;
-    return actor;
-  };
-  if (!everything && !selection_.matches(record.head, who())) return 0;
-  std::size_t lines = 0;
-  if (allocation_) {
-    if (record.head.type == GPUWATCH_REC_OPEN && options_.gpus != nullptr)
-      allocation_->opened(record, who(), options_.gpus->gpus());
-    lines = print_unallocated(out);
-  }
+model::Actor View::shown_actor(const gpuwatch_rec& head) {
+  const model::Actor real = attributor_.actor_of(head);
+  return options_.privacy != nullptr ? options_.privacy->hide(real) : real;
+}
+
+// A call is on a card only where it is on the card's own node.
+bool View::on_chosen_card(const model::Call& call) const {
+  const gpuwatch_rec& head = call.record.head;
+  const bool on_card = head.node_kind == GPUWATCH_NODE_GPU && head.type != GPUWATCH_REC_STATE;
+  return selection_.matches_gpu(on_card ? static_cast<std::int32_t>(call.minor) : -1);
+}
+
+template <typename Who>
+std::size_t View::show(const model::RawRecord& record, Who&& who, std::string& out) {
   const model::Call call = decoder_.decode(record);
   if (!driver_known_) learn_driver(call);
   if (options_.reports != nullptr) {
@@ -108,6 +104,7 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   }
   if (options_.raw) {
     if (describer_) describer_->observe(call);
+    if (!on_chosen_card(call)) return 0;
     if (filter_ && !filter_->matches(call, who())) return 0;
     std::optional<model::Description> fields;
     if (describer_) fields = describer_->describe(call);
@@ -123,30 +120,33 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   // which of its events are shown, by the call that completed them.
   events_.clear();
   story_.observe(call, events_);
-  if (events_.empty() || (filter_ && !filter_->matches(call, who()))) return lines;
-  return lines + print(out);
+  if (events_.empty() || (filter_ && !filter_->matches(call, who()))) return 0;
+  return print(out);
 }
 
 void View::report(const model::Call& call, bool wanted) {
   events_.clear();
   story_.observe(call, events_);
-  if (wanted || call.kind == model::CallKind::kTask || call.kind == model::CallKind::kCgroup)
+  if ((wanted && on_chosen_card(call)) || call.kind == model::CallKind::kTask || call.kind == model::CallKind::kCgroup)
     options_.reports->observe(call);
   if (!wanted) return;
-  for (const model::StoryEvent& event : events_) options_.reports->observe(event);
+  for (const model::StoryEvent& event : events_)
+    if (selection_.matches_gpu(event.gpu_minor)) options_.reports->observe(event);
 }
 
 std::size_t View::print(std::string& out) {
   if (options_.reports != nullptr) {
-    for (const model::StoryEvent& event : events_) options_.reports->observe(event);
+    for (const model::StoryEvent& event : events_)
+      if (selection_.matches_gpu(event.gpu_minor)) options_.reports->observe(event);
     return 0;
   }
   std::size_t lines = 0;
   for (const model::StoryEvent& event : events_) {
+    if (!selection_.matches_gpu(event.gpu_minor)) continue;
     note_gpu(event.head, event.gpu_minor);
     if (!options_.json && !options_.detail && event.view == model::StoryView::kDetail) continue;
     // An event may be about another process than the one whose call completed it.
-    const model::Actor actor = attributor_.actor_of(event.head);
+    const model::Actor actor = shown_actor(event.head);
     if (options_.json)
       publish::append_json_line(out, event, actor, options_.json_options);
     else
@@ -154,6 +154,42 @@ std::size_t View::print(std::string& out) {
     ++lines;
   }
   return lines;
+}
+
+std::size_t View::observe(const model::RawRecord& record, std::string& out) {
+  attributor_.learn(record);
+  if (options_.gpus != nullptr) follow_gpus(record);
+  if (!selection_.shows(record.head)) return 0;
+  // Live the kernel made the choice, but for what it does not know.
+  const bool everything = options_.select_here ? selection_.everything() : !selection_.by_names();
+  // Who made the call costs two look-ups: only where somebody asks.
+  model::Actor actor;
+  bool known = false;
+  const auto who = [&]() -> const model::Actor& {
+    if (!known) actor = attributor_.actor_of(record.head);
+    known = true;
+    return actor;
+  };
+  if (!everything &&
+      !(options_.select_here ? selection_.matches(record.head, who()) : selection_.matches_names(record.head, who())))
+    return 0;
+  std::size_t lines = 0;
+  if (allocation_) {
+    if (record.head.type == GPUWATCH_REC_OPEN && options_.gpus != nullptr)
+      allocation_->opened(record, who(), options_.gpus->gpus());
+    lines = print_unallocated(out);
+  }
+  if (options_.privacy == nullptr) return lines + show(record, who, out);
+  // From here on nobody sees the real names, the filter neither.
+  const model::RawRecord hidden = options_.privacy->hide(record);
+  std::optional<model::Actor> shown;
+  return lines + show(
+                     hidden,
+                     [&]() -> const model::Actor& {
+                       if (!shown) shown = options_.privacy->hide(who());
+                       return *shown;
+                     },
+                     out);
 }
 
 std::size_t View::settle(std::uint64_t now_ns, std::string& out) {

@@ -13,6 +13,7 @@
 #include "attribute/gpu_directory.h"
 #include "cli/attribution_stats.h"
 #include "cli/filter.h"
+#include "cli/privacy.h"
 #include "cli/reports.h"
 #include "cli/selection.h"
 #include "decode/decoder.h"
@@ -30,6 +31,8 @@ struct ViewOptions {
   bool detail = false;                      // events of every kind, not only those for a person
   bool select_here = false;                 // apply the selection: a recording was not made with it
   bool live = false;                        // records are made on this machine, now
+  attribute::Names* names = nullptr;        // what containers are called; outlives the view
+  Privacy* privacy = nullptr;               // pseudonyms for names; outlives the view
   attribute::GpuDirectory* gpus = nullptr;  // which cards the minors are; outlives the view
   Reports* reports = nullptr;               // takes everything instead of lines
   publish::TextOptions text;
@@ -64,6 +67,11 @@ class View {
   void report(const model::Call& call, bool wanted);
   // Lines of events_, each under the process it is about.
   std::size_t print(std::string& out);
+  // Who made a call, without names where they are not wanted.
+  model::Actor shown_actor(const gpuwatch_rec& head);
+  bool on_chosen_card(const model::Call& call) const;
+  template <typename Who>
+  std::size_t show(const model::RawRecord& record, Who&& who, std::string& out);
   void note_gpu(const gpuwatch_rec& head, std::int32_t minor);
   void follow_gpus(const model::RawRecord& record);
   void learn_driver(const model::Call& call);

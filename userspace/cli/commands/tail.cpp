@@ -38,6 +38,8 @@ struct TailPlan {
   bool detail = false;
   bool utc = false;
   bool stats = false;
+  std::optional<bool> names;  // absent: live only
+  std::optional<Privacy> privacy;
   bool header = true;
   bool follow = true;
   Reports* reports = nullptr;  // instead of lines
@@ -215,6 +217,10 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
                                                      : attribute::GpuDirectory(gpus_of(header));
   options.gpus = &gpus;
   options.live = plan.replay.empty();
+  std::optional<attribute::Names> names;
+  if (plan.names.value_or(options.live)) names.emplace(attribute::local_name_sources());
+  options.names = names ? &*names : nullptr;
+  options.privacy = plan.privacy ? &*plan.privacy : nullptr;
   View view(options, driver, std::move(filter), selection);
   Output output;
   Follower follower(*source, view, output, plan);
@@ -245,6 +251,15 @@ Result<int> run_tail(const Flags& flags) {
   plan.detail = flags.has("detail");
   plan.utc = flags.has("utc");
   plan.stats = flags.has("stats");
+  if (flags.has("names")) plan.names = true;
+  if (flags.has("no-names")) plan.names = false;
+  if (flags.has("private-key") && !flags.has("private"))
+    return Error(base::Code::kBadInput, "--private-key has no meaning without --private");
+  if (flags.has("private")) {
+    auto privacy = Privacy::with_key_file(flags.text("private-key"));
+    if (!privacy) return std::move(privacy.error());
+    plan.privacy = std::move(*privacy);
+  }
   plan.header = !flags.has("no-header");
   plan.follow = !flags.has("no-follow");
   plan.count = flags.number("count");
