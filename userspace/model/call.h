@@ -22,6 +22,7 @@ enum class CallKind : std::uint8_t {
   kTask,
   kCgroup,
   kState,
+  kImage,
 };
 
 // Which number space `Call::number` belongs to.

@@ -97,6 +97,25 @@ inline std::optional<StateDef> parse_state(const RawRecord& record) {
   return StateDef{fixed->event, fixed->value, fixed->error, name->substr(0, std::min(name->find('\0'), name->size()))};
 }
 
+// A module image handed to a loader; its bytes are the source's to give.
+struct ImageDef {
+  gpuwatch_rec_image fixed{};
+  std::string_view symbol;
+  std::string_view head;  // first bytes, or the path
+
+  std::string_view path() const { return fixed.kind == GPUWATCH_IMAGE_PATH ? head : std::string_view(); }
+};
+
+inline std::optional<ImageDef> parse_image(const RawRecord& record) {
+  if (record.head.type != GPUWATCH_REC_IMAGE) return std::nullopt;
+  const auto fixed = read_at<gpuwatch_rec_image>(record.payload, 0);
+  if (!fixed) return std::nullopt;
+  const auto symbol = detail::text_at(record.payload, offsetof(gpuwatch_rec_image, symbol), GPUWATCH_SYMBOL_LEN);
+  const auto head = detail::text_at(record.payload, sizeof *fixed, fixed->head_len);
+  if (!symbol || !head) return std::nullopt;
+  return ImageDef{*fixed, symbol->substr(0, std::min(symbol->find('\0'), symbol->size())), *head};
+}
+
 // comm of a record up to its first NUL: untrusted bytes, lives with `head`.
 inline std::string_view comm_of(const gpuwatch_rec& head) {
   const std::string_view all(head.comm, sizeof head.comm);

@@ -15,6 +15,8 @@ std::uint64_t duration_ns(const RawRecord& record) {
       return read_at<std::uint64_t>(record.payload, offsetof(gpuwatch_rec_mmap, duration_ns)).value_or(0);
     case GPUWATCH_REC_RELEASE:
       return read_at<std::uint64_t>(record.payload, offsetof(gpuwatch_rec_release, duration_ns)).value_or(0);
+    case GPUWATCH_REC_IMAGE:
+      return read_at<std::uint64_t>(record.payload, offsetof(gpuwatch_rec_image, duration_ns)).value_or(0);
     default:
       return 0;
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct GwcapOptions {
   std::uint32_t block_bytes = 1 << 20;
   int level = 1;  // of zstd; after the deltas higher ones give a few percent
   std::uint64_t flush_after_ns = 1'000'000'000;
+  std::uint64_t image_budget_bytes = 4ull << 30;  // that images may take in the file, together
 };
 
 // What a killed writer loses is what came after the last flush: at most one
@@ -44,6 +46,10 @@ class GwcapWriter {
   // call gives the same error, and the file ends with its last whole block.
   base::Status append(model::Bytes record);
   base::Status append(const model::RawRecord& record);
+
+  // Bytes of a module image, to be called before its record is appended. False
+  // where they would exceed `image_budget_bytes`: they are left out then.
+  base::Result<bool> append_image(std::uint64_t id, std::span<const std::byte> bytes);
 
   // Writes out what append() holds back.
   base::Status flush();
@@ -86,6 +92,13 @@ class GwcapReader {
   // empty at the end. The fastest way, when each is looked at before the call
   // that follows; until then payloads are valid.
   base::Status next_batch(std::vector<model::RawRecord>& records);
+
+  // Images are skipped unless asked for before the first record: they are kept
+  // in memory, compressed, until taken; the oldest go beyond kGwcapKeptMax.
+  void keep_images();
+
+  // The bytes of an image whose record was just given. Once.
+  base::Result<std::vector<std::byte>> take_image(std::uint64_t id);
 
   // There once the end was reached in order.
   const std::optional<GwcapFooter>& footer() const;

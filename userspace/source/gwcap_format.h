@@ -9,6 +9,9 @@
 //               records (struct gpuwatch_rec and payload) in a row
 //     kDelta:   one zstd frame of packed_bytes bytes, which record_delta.h
 //               turns into the raw_bytes bytes of kRecords
+//     kImage:   ImagePieceHead, then one zstd frame of raw_bytes bytes: a piece
+//               of a module image. Pieces come in order, the last one before
+//               the block of the record that names the image
 //     kFooter:  JSON, not compressed; the last block of a file that was ended
 //               in order
 //
@@ -47,7 +50,7 @@ struct FilePreamble {
 };
 static_assert(sizeof(FilePreamble) == 24);
 
-enum class BlockKind : std::uint32_t { kRecords = 1, kFooter = 2, kDelta = 3 };
+enum class BlockKind : std::uint32_t { kRecords = 1, kFooter = 2, kDelta = 3, kImage = 4 };
 
 struct BlockHeader {
   std::uint32_t magic;
@@ -60,6 +63,17 @@ struct BlockHeader {
   std::uint32_t header_crc;    // CRC-32C of the 28 bytes before
 };
 static_assert(sizeof(BlockHeader) == 32);
+
+// Bytes of one image, and of one piece before compression.
+inline constexpr std::uint64_t kGwcapImageMax = 512ull << 20;
+inline constexpr std::uint32_t kGwcapPieceMax = kGwcapRawMax;
+
+struct ImagePieceHead {
+  std::uint64_t id;     // gpuwatch_rec_image.id
+  std::uint64_t bytes;  // of the whole image
+  std::uint64_t at;     // where in it this piece begins
+};
+static_assert(sizeof(ImagePieceHead) == 24);
 
 struct GwcapGpu {
   std::uint32_t minor = 0;

@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/io.h"
 #include "source/gwcap.h"
+#include "source/kept_images.h"
 #include "source/record_delta.h"
 
 namespace gpuwatch::source {
@@ -57,6 +58,7 @@ struct GwcapReader::State {
   std::uint64_t raw_bytes = 0;
   bool ended = false;
   std::optional<Error> broken;
+  std::optional<KeptImages> images;  // there when asked for
 
   std::string kept() const {
     return std::to_string(records) + (records == 1 ? " record before it is good" : " records before it are good");
@@ -224,7 +226,8 @@ Result<bool> GwcapReader::State::load_block() {
       if (Status status = read_footer(head); !status.ok()) return std::move(status.error());
       continue;
     }
-    if (!holds_records(head)) continue;  // a kind of a later program
+    if (head.kind == static_cast<std::uint32_t>(BlockKind::kImage) && images) images->add(stored, head.raw_bytes);
+    if (!holds_records(head)) continue;  // an image, or a kind of a later program
 
     if (Status status = expand(head); !status.ok()) return std::move(status.error());
     return true;
@@ -261,6 +264,17 @@ std::uint64_t GwcapReader::records() const {
 }
 std::uint64_t GwcapReader::raw_bytes() const {
   return state_->raw_bytes;
+}
+
+void GwcapReader::keep_images() {
+  state_->images.emplace();
+}
+
+Result<std::vector<std::byte>> GwcapReader::take_image(std::uint64_t id) {
+  if (!state_->images) return Error(Code::kNotFound, state_->path + ": images were not asked for");
+  auto bytes = state_->images->take(id);
+  if (!bytes) return std::move(bytes.error()).with_context(state_->path);
+  return bytes;
 }
 
 Result<std::optional<model::RawRecord>> GwcapReader::next() {

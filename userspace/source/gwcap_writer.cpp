@@ -45,7 +45,8 @@ struct GwcapWriter::State {
   std::uint64_t oldest_ns = 0;  // when the first record of `raw` came
   std::uint64_t records = 0;
   std::uint64_t raw_bytes = 0;
-  std::uint64_t file_bytes = 0;  // up to the last whole block
+  std::uint64_t file_bytes = 0;   // up to the last whole block
+  std::uint64_t image_bytes = 0;  // of them, for images
   bool regular = false;
   bool finished = false;
   std::optional<Error> broken;
@@ -104,6 +105,23 @@ struct GwcapWriter::State {
     raw.clear();
     raw_records = 0;
     return {};
+  }
+
+  // One piece of an image, compressed, as a block of its own.
+  Status put_piece(std::uint64_t id, std::span<const std::byte> image, std::size_t at, std::size_t size) {
+    const ImagePieceHead piece{id, image.size(), at};
+    constexpr std::size_t kHeads = sizeof(BlockHeader) + sizeof piece;
+    stored.resize(kHeads + ZSTD_compressBound(size));
+    std::memcpy(stored.data() + sizeof(BlockHeader), &piece, sizeof piece);
+    const std::size_t n = ZSTD_compressCCtx(zstd.get(), stored.data() + kHeads, stored.size() - kHeads,
+                                            image.data() + at, size, options.level);
+    if (ZSTD_isError(n) != 0) {
+      broken = Error(Code::kIo, path + ": zstd cannot compress: " + ZSTD_getErrorName(n));
+      return *broken;
+    }
+    stored.resize(kHeads + n);
+    image_bytes += stored.size();
+    return put_block(BlockKind::kImage, static_cast<std::uint32_t>(size), 0);
   }
 
   // Makes room for a record of that size in the block.
@@ -188,6 +206,20 @@ Status GwcapWriter::append(const model::RawRecord& record) {
   s.raw.insert(s.raw.end(), head.begin(), head.end());
   s.raw.insert(s.raw.end(), record.payload.begin(), record.payload.end());
   return {};
+}
+
+Result<bool> GwcapWriter::append_image(std::uint64_t id, std::span<const std::byte> bytes) {
+  State& s = *state_;
+  if (s.broken) return *s.broken;
+  if (s.finished) return Error(Code::kBadInput, s.path + ": append after finish");
+  // Compressed they are smaller: what is known beforehand bounds it.
+  if (bytes.empty() || bytes.size() > kGwcapImageMax || s.image_bytes + bytes.size() > s.options.image_budget_bytes)
+    return false;
+  for (std::size_t at = 0; at < bytes.size(); at += kGwcapPieceMax)
+    if (Status status = s.put_piece(id, bytes, at, std::min<std::size_t>(bytes.size() - at, kGwcapPieceMax));
+        !status.ok())
+      return std::move(status.error());
+  return true;
 }
 
 Status GwcapWriter::flush() {

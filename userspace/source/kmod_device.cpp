@@ -165,6 +165,55 @@ Result<std::uint32_t> KmodDevice::detach(std::uint32_t timeout_ms) {
   return call_error("detaching", kNeedsAdmin);
 }
 
+Result<std::uint32_t> KmodDevice::add_probe(const gpuwatch_probe& probe) const {
+  gpuwatch_probe copy = probe;
+  if (::ioctl(fd_.get(), GPUWATCH_IOC_ADD_PROBE, &copy) == 0) return copy.id;
+  if (errno == ENOTTY)
+    return Error(Code::kUnsupported, "the loaded gpuwatch module is older and captures no images; load a newer one",
+                 ENOTTY);
+  return call_error("setting a probe", kNeedsAdmin);
+}
+
+Status KmodDevice::remove_probe(std::uint32_t id) const {
+  gpuwatch_probe_ref ref{};
+  ref.id = id;
+  if (::ioctl(fd_.get(), GPUWATCH_IOC_REMOVE_PROBE, &ref) == 0) return {};
+  return call_error("removing a probe", kNeedsAdmin);
+}
+
+Result<ImageBytes> KmodDevice::take_image(std::uint64_t id) const {
+  gpuwatch_image image{};
+  image.id = id;
+  image.flags = GPUWATCH_IMAGE_DROP;
+  if (::ioctl(fd_.get(), GPUWATCH_IOC_GET_IMAGE, &image) != 0) {
+    if (errno == ENOENT)
+      return Error(Code::kNotFound,
+                   "image " + std::to_string(id) +
+                       " is not stored any more: it was not fetched within the module's parameter image_age_ms",
+                   ENOENT);
+    return call_error("fetching an image", kNeedsAdmin);
+  }
+  base::Fd fd(image.fd);
+  const auto length = static_cast<std::size_t>(image.bytes);
+  void* mapping = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (mapping == MAP_FAILED)
+    return Error::from_errno("mapping " + std::to_string(length) + " bytes of image " + std::to_string(id));
+  return ImageBytes(mapping, length, std::move(fd));
+}
+
+Status KmodDevice::drop_image(std::uint64_t id) const {
+  gpuwatch_image image{};
+  image.id = id;
+  if (::ioctl(fd_.get(), GPUWATCH_IOC_DROP_IMAGE, &image) == 0) return {};
+  return call_error("giving up an image", kNeedsAdmin);
+}
+
+Result<gpuwatch_image_status> KmodDevice::image_status() const {
+  gpuwatch_image_status status{};
+  if (::ioctl(fd_.get(), GPUWATCH_IOC_GET_IMAGE_STATUS, &status) == 0) return status;
+  return call_error("asking for the state of images");
+}
+
 Result<std::uint32_t> KmodDevice::set_plan(std::span<const gpuwatch_plan_entry> entries,
                                            std::span<const gpuwatch_plan_size> sizes, std::uint32_t default_bytes) {
   gpuwatch_plan plan{};

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "model/raw_record.h"
+#include "source/image_bytes.h"
 
 namespace gpuwatch::source {
 
@@ -44,6 +45,14 @@ class KmodDevice {
 
   // The number of calls still inside the driver: 0 when the hooks are out.
   base::Result<std::uint32_t> detach(std::uint32_t timeout_ms);
+
+  // Module images. The id of the probe; the file at `fd` may be closed then.
+  base::Result<std::uint32_t> add_probe(const gpuwatch_probe& probe) const;
+  base::Status remove_probe(std::uint32_t id) const;
+  // Bytes stored under that id, mapped; this consumer's hold on them is given up.
+  base::Result<ImageBytes> take_image(std::uint64_t id) const;
+  base::Status drop_image(std::uint64_t id) const;
+  base::Result<gpuwatch_image_status> image_status() const;
 
   // The new plan's number.
   base::Result<std::uint32_t> set_plan(std::span<const gpuwatch_plan_entry> entries,

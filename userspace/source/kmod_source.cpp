@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "source/host_info.h"
+#include "source/image_watch.h"
 
 namespace gpuwatch::source {
 
@@ -40,6 +41,8 @@ Status check_meta(const gpuwatch_meta& meta, std::uint64_t ring_bytes, std::uint
     return wrong("stride of " + std::to_string(meta.cpu_stride) + " bytes");
   return {};
 }
+
+KmodSource::KmodSource(KmodDevice device) : device_(std::move(device)) {}
 
 KmodSource::~KmodSource() {
   for (const Mapping& mapping : mappings_) ::munmap(mapping.address, mapping.length);
@@ -91,7 +94,9 @@ Result<std::unique_ptr<KmodSource>> KmodSource::start(KmodDevice device, const K
       options.ring_bytes != 0 ? options.ring_bytes : default_ring_bytes(dev.info_at_open().nr_cpus);
   // An eighth of the ring leaves a reader that was woken the time of seven
   // more before anything is lost, and keeps wake-ups rare.
-  const auto watermark = static_cast<std::uint32_t>(std::max<std::uint64_t>(ring_bytes / 8, 1));
+  const auto watermark = options.watermark_bytes != 0
+                             ? options.watermark_bytes
+                             : static_cast<std::uint32_t>(std::max<std::uint64_t>(ring_bytes / 8, 1));
   source->batch_records_ = options.batch_records;
   source->header_ = describe_host("kmod");
   source->header_.abi_major = dev.info_at_open().abi_major;
@@ -134,6 +139,15 @@ model::LossCounts KmodSource::lost() {
     lost.by_reason[GPUWATCH_LOSS_PROBE_MISSED] = missed > probe_missed_before_ ? missed - probe_missed_before_ : 0;
   }
   return lost;
+}
+
+void KmodSource::set_images(std::unique_ptr<ImageWatch> images) {
+  images_ = std::move(images);
+}
+
+Result<ImageBytes> KmodSource::take_image(const gpuwatch_rec_image& image) {
+  if (!images_) return Source::take_image(image);
+  return images_->take(image.id);
 }
 
 Status KmodSource::snapshot(const std::function<Status(const model::RawRecord&, model::Bytes)>& sink) {

@@ -13,11 +13,14 @@
 
 namespace gpuwatch::source {
 
+class ImageWatch;
+
 struct KmodOptions {
   std::uint64_t ring_bytes = 0;  // per CPU, a power of two; 0: chosen by number of CPUs
   gpuwatch_ring_mode mode = GPUWATCH_MODE_DROP_NEWEST;
   gpuwatch_filter filter{};  // cgroup_fd -1 where none is meant
   std::size_t batch_records = 4096;
+  std::uint32_t watermark_bytes = 0;  // that wake a waiting reader; 0: an eighth of a ring
 };
 
 // Bytes per CPU for a machine of that many CPUs: at most 4 MiB each and
@@ -45,13 +48,18 @@ class KmodSource final : public Source {
 
   const KmodDevice& device() const { return device_; }
 
+  // From now on module images are captured, and take_image() gives them.
+  void set_images(std::unique_ptr<ImageWatch> images);
+  ImageWatch* images() { return images_.get(); }
+  base::Result<ImageBytes> take_image(const gpuwatch_rec_image& image) override;
+
  private:
   struct Mapping {
     void* address = nullptr;
     std::size_t length = 0;
   };
 
-  explicit KmodSource(KmodDevice device) : device_(std::move(device)) {}
+  explicit KmodSource(KmodDevice device);
   base::Result<const std::byte*> map(std::uint64_t offset, std::size_t length, bool writable);
   base::Status map_rings(std::uint64_t ring_bytes);
 
@@ -63,6 +71,7 @@ class KmodSource final : public Source {
   bool stopped_ = false;
   bool drained_ = false;
   std::uint64_t probe_missed_before_ = 0;
+  std::unique_ptr<ImageWatch> images_;
 };
 
 }  // namespace gpuwatch::source

@@ -22,6 +22,12 @@ base::Status ReplaySource::stop() {
   return {};
 }
 
+base::Result<ImageBytes> ReplaySource::take_image(const gpuwatch_rec_image& image) {
+  auto bytes = reader_.take_image(image.id);
+  if (!bytes) return std::move(bytes.error());
+  return ImageBytes(std::move(*bytes));
+}
+
 model::LossCounts ReplaySource::lost() {
   return reader_.footer() ? reader_.footer()->lost : model::LossCounts{};
 }

@@ -21,6 +21,9 @@ class ReplaySource final : public Source {
   base::Status stop() override;
   model::LossCounts lost() override;
   const GwcapHeader& header() const override { return reader_.header(); }
+  // See GwcapReader.
+  void keep_images() { reader_.keep_images(); }
+  base::Result<ImageBytes> take_image(const gpuwatch_rec_image& image) override;
   const std::optional<GwcapFooter>& footer() const { return reader_.footer(); }
 
  private:

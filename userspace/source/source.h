@@ -5,12 +5,14 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "model/loss.h"
 #include "model/raw_record.h"
 #include "source/gwcap_format.h"
+#include "source/image_bytes.h"
 
 namespace gpuwatch::source {
 
@@ -33,6 +35,13 @@ class Source {
   virtual base::Status stop() = 0;
 
   virtual model::LossCounts lost() = 0;
+
+  // The bytes of the module image that a record of the batch at hand tells of:
+  // copied_bytes of them. Once for each record, which must have an id.
+  // kNotFound: they are not to be had (any more); the message says why.
+  virtual base::Result<ImageBytes> take_image(const gpuwatch_rec_image& image) {
+    return base::Error(base::Code::kNotFound, "image " + std::to_string(image.id) + ": this source keeps no images");
+  }
 
   // Under which conditions the records were made.
   virtual const GwcapHeader& header() const = 0;
