@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "decode/capture_plan.h"
 #include "source/host_info.h"
+#include "source/image_watch.h"
 
 namespace gpuwatch::cli {
 
@@ -41,6 +42,23 @@ Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selec
   options.mode = mode;
   options.filter = *filter;
   return source::KmodSource::start(std::move(*device), options);
+}
+
+void start_images(Selection& selection, source::KmodSource& source, bool keep) {
+  if (!selection.wants(GPUWATCH_REC_IMAGE)) return;
+  const auto give_up = [](const base::Error& error) {
+    say(error.message() + "; going on without the GPU modules that programs load");
+  };
+  auto device = source::KmodDevice::open();
+  if (!device) return give_up(device.error());
+  auto filter = selection.kernel_filter();
+  if (!filter) return give_up(filter.error());
+  source::ImageWatchOptions options;
+  options.filter = *filter;
+  options.keep = keep;
+  auto watch = source::ImageWatch::start(std::move(*device), options);
+  if (!watch) return give_up(watch.error());
+  source.set_images(std::move(*watch));
 }
 
 std::string loss_line(const model::LossCounts& lost, std::uint64_t records) {

@@ -19,6 +19,11 @@ namespace gpuwatch::cli {
 base::Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selection& selection,
                                                              gpuwatch_ring_mode mode, std::uint64_t ring_bytes = 0);
 
+// Has the GPU modules captured that processes of the selection load. Where that
+// can't be done it is said on standard error, and calls are followed all the same.
+// `keep` false: only their records are wanted, not the bytes.
+void start_images(Selection& selection, source::KmodSource& source, bool keep);
+
 // "lost 0 of 12 records", with the reasons where there are any.
 std::string loss_line(const model::LossCounts& lost, std::uint64_t records);
 

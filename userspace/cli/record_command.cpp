@@ -172,7 +172,8 @@ Result<std::string> find_recorder() {
 }
 
 Result<int> record_command(const Flags& flags, const source::GwcapOptions& options) {
-  for (const char* name : {"node", "pid", "cgroup", "class", "ring-bytes", "flight-recorder"})
+  for (const char* name :
+       {"node", "pid", "cgroup", "class", "ring-bytes", "flight-recorder", "no-images", "images-max"})
     if (flags.has(name))
       return Error(Code::kBadInput, "--" + std::string(name) +
                                         " concerns the kernel module; a command after -- is recorded whole (filter "

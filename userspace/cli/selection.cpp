@@ -176,8 +176,9 @@ bool Selection::matches(const gpuwatch_rec& head, const model::Actor& actor) con
   if (class_mask_ != 0 && (head.type >= 32 || (class_mask_ & GPUWATCH_CLASS(head.type)) == 0)) return false;
   if (head.type == GPUWATCH_REC_STATE) return true;
   const bool definition = head.type == GPUWATCH_REC_TASK || head.type == GPUWATCH_REC_CGROUP;
-  if (node_mask_ != 0 && !definition && (head.node_kind >= 32 || (node_mask_ & (1u << head.node_kind)) == 0))
-    return false;
+  // An image belongs to a process, not to a node.
+  const bool has_node = !definition && head.type != GPUWATCH_REC_IMAGE;
+  if (node_mask_ != 0 && has_node && (head.node_kind >= 32 || (node_mask_ & (1u << head.node_kind)) == 0)) return false;
   if (!pids_.empty() && std::find(pids_.begin(), pids_.end(), head.tgid) == pids_.end()) return false;
   if (!matches_names(head, actor)) return false;
   if (cgroup_.size() > 1) {  // "/" is everything

@@ -37,6 +37,9 @@ class Selection {
   // --gpu: of calls those on the card's own node, of events those of the card.
   bool matches_gpu(std::int32_t minor) const;
 
+  // Records of that class can pass.
+  bool wants(gpuwatch_rec_type type) const { return class_mask_ == 0 || (class_mask_ & GPUWATCH_CLASS(type)) != 0; }
+
   bool everything() const {
     return node_mask_ == 0 && class_mask_ == 0 && pids_.empty() && cgroup_.empty() && !by_names();
   }

@@ -121,6 +121,18 @@ void decode_definition(Call& call) {
   }
 }
 
+void decode_image(Call& call) {
+  const auto image = model::parse_image(call.record);
+  if (!image) {
+    call.kind = CallKind::kMalformed;
+    return;
+  }
+  call.name = "load";
+  call.duration_ns = image->fixed.duration_ns;
+  call.set(Field::kAddress, image->fixed.address);
+  call.set(Field::kLength, image->fixed.bytes);
+}
+
 CallKind kind_of(std::uint16_t type) {
   switch (type) {
     case GPUWATCH_REC_OPEN:
@@ -137,6 +149,8 @@ CallKind kind_of(std::uint16_t type) {
       return CallKind::kCgroup;
     case GPUWATCH_REC_STATE:
       return CallKind::kState;
+    case GPUWATCH_REC_IMAGE:
+      return CallKind::kImage;
     default:
       return CallKind::kUnknown;
   }
@@ -184,6 +198,9 @@ Call Decoder::decode(const model::RawRecord& record) const {
     case CallKind::kCgroup:
     case CallKind::kState:
       decode_definition(call);
+      break;
+    case CallKind::kImage:
+      decode_image(call);
       break;
     default:
       call.named = false;

@@ -128,6 +128,11 @@ void pad_to(std::string& out, std::size_t from, std::size_t width) {
   out.append(used < width ? width - used : 1, ' ');
 }
 
+std::string_view image_kind_name(std::uint32_t kind) {
+  constexpr std::string_view kNames[] = {"unknown", "fatbin", "elf", "text", "path", "call"};
+  return kind < std::size(kNames) ? kNames[kind] : kNames[0];
+}
+
 std::string_view state_name(std::uint32_t event) {
   switch (event) {
     case GPUWATCH_STATE_ATTACHED:

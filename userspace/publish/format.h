@@ -31,5 +31,15 @@ void append_node(std::string& out, std::string_view family, unsigned node_kind, 
 void pad_to(std::string& out, std::size_t from, std::size_t width);
 
 std::string_view state_name(std::uint32_t event);
+std::string_view image_kind_name(std::uint32_t kind);  // "unknown" for numbers beyond
+
+// Calls `say` with the name of each flag of a gpuwatch_rec_image.
+template <typename Say>
+void each_image_flag(std::uint32_t flags, Say&& say) {
+  static constexpr std::string_view kNames[] = {"wrapped", "sized",       "fault",     "malformed",
+                                                "too_big", "over_budget", "no_memory", "deadline"};
+  for (std::size_t i = 0; i < std::size(kNames); ++i)
+    if ((flags >> i & 1) != 0) say(kNames[i]);
+}
 
 }  // namespace gpuwatch::publish::format

@@ -34,6 +34,8 @@ std::string_view type_of(CallKind kind) {
       return "cgroup";
     case CallKind::kState:
       return "state";
+    case CallKind::kImage:
+      return "image";
     case CallKind::kMalformed:
       return "malformed";
     case CallKind::kUnknown:
@@ -154,6 +156,41 @@ void write_definition(Object& json, const Call& call) {
   }
 }
 
+void write_image(Object& json, const Call& call) {
+  const auto image = model::parse_image(call.record);
+  if (!image) return;
+  const gpuwatch_rec_image& fixed = image->fixed;
+  json.text("symbol", image->symbol);
+  json.text("image_kind", format::image_kind_name(fixed.kind));
+  json.number_if("image_id", fixed.id);
+  json.hex("address", fixed.address);
+  if (fixed.kind == GPUWATCH_IMAGE_PATH) {
+    json.text("path", image->path());
+  } else if (fixed.kind != GPUWATCH_IMAGE_CALL) {
+    json.hex("image_address", fixed.image_address);
+    json.number("image_bytes", fixed.bytes);
+    json.number("stored_bytes", fixed.copied_bytes);
+    json.number("parts", fixed.nr_parts);
+    std::string digits;
+    for (const char c : image->head) {
+      static constexpr char kDigits[] = "0123456789abcdef";
+      digits += kDigits[static_cast<unsigned char>(c) >> 4];
+      digits += kDigits[static_cast<unsigned char>(c) & 15];
+    }
+    json.text_if("head_hex", digits);
+  }
+  std::string flags;
+  format::each_image_flag(fixed.flags, [&](std::string_view name) {
+    if (!flags.empty()) flags += ' ';
+    flags += name;
+  });
+  json.text_if("image_flags", flags);
+  json.number("probe", fixed.probe);
+  json.number("library_inode", fixed.library_ino);
+  json.number("library_device", fixed.library_dev);
+  json.number("duration_ns", fixed.duration_ns);
+}
+
 void write_task_head(Object& json, const gpuwatch_rec& head) {
   json.number("pid", head.tgid);
   json.number("process_start_ns", head.start_ns);
@@ -187,6 +224,10 @@ void append_json_line(std::string& out, const Call& call, const model::Actor& ac
     case CallKind::kCgroup:
     case CallKind::kState:
       write_definition(json, call);
+      break;
+    case CallKind::kImage:
+      write_actor(json, head, actor);
+      write_image(json, call);
       break;
     case CallKind::kMalformed:
     case CallKind::kUnknown:

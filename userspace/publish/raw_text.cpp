@@ -215,6 +215,43 @@ void append_definition(std::string& out, const Call& call) {
   }
 }
 
+void append_image(std::string& out, const Call& call) {
+  const auto image = model::parse_image(call.record);
+  if (!image) return;
+  const gpuwatch_rec_image& fixed = image->fixed;
+  append_word(out, image->symbol);
+  out += "({";
+  out += format::image_kind_name(fixed.kind);
+  if (fixed.kind == GPUWATCH_IMAGE_PATH) {
+    out += ' ';
+    append_quoted(out, image->path());
+  } else if (fixed.kind != GPUWATCH_IMAGE_CALL) {
+    out += " address=";
+    format::append_hex(out, fixed.image_address);
+    out += " size=";
+    format::append_number(out, fixed.bytes);
+    out += "B";
+    if (fixed.nr_parts > 1) {
+      out += " parts=";
+      format::append_number(out, fixed.nr_parts);
+    }
+    if (fixed.copied_bytes != fixed.bytes) {
+      out += " stored=";
+      format::append_number(out, fixed.copied_bytes);
+      out += "B";
+    }
+  }
+  if (fixed.id != 0) {
+    out += " image=";
+    format::append_number(out, fixed.id);
+  }
+  format::each_image_flag(fixed.flags, [&](std::string_view name) {
+    out += ' ';
+    out += name;
+  });
+  out += "})";
+}
+
 void append_who(std::string& out, const Call& call, const model::Actor& actor) {
   const gpuwatch_rec& head = call.record.head;
   if (!actor.container_id.empty()) {
@@ -276,6 +313,9 @@ void append_raw_line(std::string& out, const Call& call, const model::Actor& act
     case CallKind::kCgroup:
     case CallKind::kState:
       append_definition(out, call);
+      break;
+    case CallKind::kImage:
+      append_image(out, call);
       break;
     case CallKind::kMalformed:
       out += "malformed record type ";

@@ -68,6 +68,46 @@ TEST(Json, EveryKeyIsDocumentedAndEveryEntryIsWritten) {
   for (const std::string& key : documented) EXPECT_TRUE(written.contains(key)) << key << " is written nowhere";
 }
 
+TEST(Json, Image) {
+  gpuwatch_rec_image image{};
+  image.id = 9;
+  image.address = 0x7000;
+  image.image_address = 0x8000;
+  image.bytes = 5000;
+  image.copied_bytes = 4096;
+  image.kind = GPUWATCH_IMAGE_ELF;
+  image.flags = GPUWATCH_IMAGEF_SIZED | GPUWATCH_IMAGEF_DEADLINE;
+  image.nr_parts = 1;
+  image.probe = 3;
+  image.library_ino = 77;
+  image.duration_ns = 12;
+  image.head_len = 4;
+  std::memcpy(image.symbol, "cuLinkAddData_v2", 16);
+  Blob payload;
+  test::append_struct(payload, image);
+  for (const char c : std::string_view("\x7f"
+                                       "ELF\0\0\0\0",
+                                       8))
+    payload.push_back(static_cast<std::byte>(c));
+  const Json json = line_of(test::finish_record(test::make_head(GPUWATCH_REC_IMAGE), payload));
+  EXPECT_EQ(json["type"], "image");
+  EXPECT_EQ(json["symbol"], "cuLinkAddData_v2");
+  EXPECT_EQ(json["image_kind"], "elf");
+  EXPECT_EQ(json["image_id"], 9);
+  EXPECT_EQ(json["address"], "0x7000");
+  EXPECT_EQ(json["image_address"], "0x8000");
+  EXPECT_EQ(json["image_bytes"], 5000);
+  EXPECT_EQ(json["stored_bytes"], 4096);
+  EXPECT_EQ(json["parts"], 1);
+  EXPECT_EQ(json["head_hex"], "7f454c46");
+  EXPECT_EQ(json["image_flags"], "sized deadline");
+  EXPECT_EQ(json["probe"], 3);
+  EXPECT_EQ(json["library_inode"], 77);
+  EXPECT_EQ(json["duration_ns"], 12);
+  EXPECT_EQ(json["pid"], 7);
+  EXPECT_FALSE(json.contains("node"));
+}
+
 TEST(Json, Ioctl) {
   const Argument in = Argument(48).u32(0, 0xC1D00024).u32(4, 0xC1D00024).u32(8, 0x5C000002).u32(12, 0x80);
   Argument out = in;

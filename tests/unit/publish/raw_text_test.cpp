@@ -25,6 +25,39 @@ gpuwatch_rec head_at(gpuwatch_node_kind kind, std::uint32_t minor = 0) {
   return head;
 }
 
+TEST(RawText, Images) {
+  gpuwatch_rec_image image{};
+  image.id = 9;
+  image.address = image.image_address = 0x7000;
+  image.bytes = 5000;
+  image.copied_bytes = 4096;
+  image.kind = GPUWATCH_IMAGE_FATBIN;
+  image.flags = GPUWATCH_IMAGEF_WRAPPED | GPUWATCH_IMAGEF_FAULT;
+  image.nr_parts = 2;
+  std::memcpy(image.symbol, "cuLibraryLoadData", 17);
+  gpuwatch_rec head = test::make_head(GPUWATCH_REC_IMAGE, 3'000'000'500);
+  Blob payload;
+  test::append_struct(payload, image);
+  EXPECT_EQ(
+      raw(test::finish_record(head, payload)),
+      "3.000000 worker/7 cuLibraryLoadData({fatbin address=0x7000 size=5000B parts=2 stored=4096B image=9 wrapped "
+      "fault})\n");
+  image = {};
+  image.kind = GPUWATCH_IMAGE_PATH;
+  image.head_len = image.bytes = 4;
+  std::memcpy(image.symbol, "cuModuleLoad\x1b[2J", 16);
+  payload.clear();
+  test::append_struct(payload, image);
+  for (const char c : std::string_view("a\n\x1b\"\0\0\0\0", 8)) payload.push_back(static_cast<std::byte>(c));
+  const std::string line = raw(test::finish_record(head, payload));
+  EXPECT_EQ(line.find('\x1b'), std::string::npos);
+  EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
+  image.head_len = 4096;  // more than there is
+  payload.clear();
+  test::append_struct(payload, image);
+  EXPECT_NE(raw(test::finish_record(head, payload)).find("malformed record type 8"), std::string::npos);
+}
+
 TEST(RawText, RmAlloc) {
   const Argument argument =
       Argument(48).u32(0, 0xC1D00024).u32(4, 0xC1D00024).u32(8, 0x5C000002).u32(12, 0x80).u64(16, 0x7000);

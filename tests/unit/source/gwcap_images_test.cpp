@@ -116,7 +116,9 @@ TEST(GwcapImages, CutAtAnyByte) {
     if (!record.ok() || !record->has_value()) continue;
     // Where the record is there, so is its image, or it says that it is not.
     auto bytes = reader->take_image(1);
-    if (bytes.ok()) EXPECT_EQ(*bytes, content(300, 0));
+    if (bytes.ok()) {
+      EXPECT_EQ(*bytes, content(300, 0));
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/record_command.h"
 #include "cli/signals.h"
+#include "model/definitions.h"
 #include "source/gwcap.h"
 
 namespace gpuwatch::cli {
@@ -29,6 +30,43 @@ std::uint64_t deadline_of(const Flags& flags) {
   return duration ? base::monotonic_ns() + static_cast<std::uint64_t>(duration->count()) : ~std::uint64_t{0};
 }
 
+// Stores the bytes of the images whose records come, as far as there are any.
+class ImageKeeper {
+ public:
+  ImageKeeper(source::Source& source, source::GwcapWriter& writer) : source_(source), writer_(writer) {}
+
+  Status observe(const model::RawRecord& record) {
+    if (record.head.type != GPUWATCH_REC_IMAGE) return {};
+    const auto image = model::parse_image(record);
+    if (!image || image->fixed.id == 0) return {};
+    auto bytes = source_.take_image(image->fixed);
+    if (!bytes) {
+      if (missing_++ == 0) say(bytes.error().message());
+      return {};
+    }
+    auto kept = writer_.append_image(image->fixed.id, bytes->bytes());
+    if (!kept) return std::move(kept.error());
+    ++(*kept ? stored_ : left_out_);
+    return {};
+  }
+
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    if (missing_ > 0) notes.push_back(std::to_string(missing_) + " images were gone before they could be fetched");
+    if (left_out_ > 0) notes.push_back(std::to_string(left_out_) + " images were left out, over --images-max");
+    return notes;
+  }
+
+  std::uint64_t stored() const { return stored_; }
+
+ private:
+  source::Source& source_;
+  source::GwcapWriter& writer_;
+  std::uint64_t stored_ = 0;
+  std::uint64_t missing_ = 0;
+  std::uint64_t left_out_ = 0;
+};
+
 Result<int> record_all(const Flags& flags, Selection& selection, const source::GwcapOptions& options) {
   const std::string path = flags.text("output");
   auto source = start_live(flags, selection, GPUWATCH_MODE_DROP_NEWEST);
@@ -37,6 +75,8 @@ Result<int> record_all(const Flags& flags, Selection& selection, const source::G
   header.label = flags.text("label");
   auto writer = source::GwcapWriter::create(path, header, options);
   if (!writer) return std::move(writer.error());
+  if (!flags.has("no-images")) start_images(selection, **source, true);
+  ImageKeeper images(**source, *writer);
   say("recording to " + path + (flags.has("duration") ? "" : "; Ctrl-C ends it"));
 
   const std::uint64_t deadline = deadline_of(flags);
@@ -47,7 +87,8 @@ Result<int> record_all(const Flags& flags, Selection& selection, const source::G
     if (status.ok()) status = (*source)->next_batch(batch);
     for (const model::RawRecord& record : batch) {
       if (!status.ok()) break;
-      status = writer->append(record);
+      status = images.observe(record);
+      if (status.ok()) status = writer->append(record);
     }
     if (status.ok() && batch.empty()) status = writer->flush_stale();
     if (status.ok() && batch.empty()) status = (*source)->wait(kPollTimeout);
@@ -55,12 +96,15 @@ Result<int> record_all(const Flags& flags, Selection& selection, const source::G
   source::GwcapFooter footer;
   footer.lost = (*source)->lost();
   footer.clean_end = status.ok();
+  footer.notes = images.notes();
   // A full disk was told by status already; another source's trouble still
   // deserves a footer.
   const Status finished = writer->finish(footer);
   if (!status.ok()) return std::move(status.error());
   if (!finished.ok()) return finished.error();
-  say(path + ": " + std::to_string(writer->records()) + " records, " + std::to_string(writer->file_bytes()) + " bytes");
+  say(path + ": " + std::to_string(writer->records()) + " records, " + std::to_string(images.stored()) + " images, " +
+      std::to_string(writer->file_bytes()) + " bytes");
+  for (const std::string& note : footer.notes) say(note);
   say(loss_line(footer.lost, writer->records()));
   return footer.lost.total() > 0 ? kExitFinding : kExitOk;
 }
@@ -120,6 +164,7 @@ Result<int> run_record(const Flags& flags) {
   if (flags.text("output").empty()) return Error(Code::kBadInput, "record: name the file to write with -o FILE");
   source::GwcapOptions options;
   options.force = flags.has("force");
+  options.image_budget_bytes = flags.number("images-max").value_or(options.image_budget_bytes);
   if (!flags.rest().empty()) return record_command(flags, options);
   auto selection = Selection::from_flags(flags);
   if (!selection) return std::move(selection.error());

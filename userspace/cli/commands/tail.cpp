@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/image_files.h"
 #include "cli/live.h"
 #include "cli/lone_call.h"
 #include "cli/output.h"
@@ -30,6 +31,7 @@ constexpr std::chrono::milliseconds kPollTimeout{100};
 struct TailPlan {
   std::string replay;            // empty: live
   bool replay_may_wait = false;  // a pipe or a terminal
+  std::string images;            // directory for the images of a recording; empty: none
   bool raw = false;
   bool json = false;
   bool fields = false;
@@ -103,6 +105,8 @@ class Follower {
     for (const model::RawRecord& record : batch_) {
       if (finished()) break;
       ++records_;
+      if (!plan_.images.empty())
+        if (Status status = write_image(source_, record, plan_.images); !status.ok()) return status;
       lines_ += view_.observe(record, output_.buffer());
       if (Status status = output_.flush_if_full(); !status.ok()) return status;
     }
@@ -191,11 +195,14 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
     if ((*replay)->header().schema > GPUWATCH_SCHEMA)
       say(plan.replay + ": record schema " + std::to_string((*replay)->header().schema) + ", this program knows " +
           std::to_string(GPUWATCH_SCHEMA) + ": what is new in it is not shown");
+    if (!plan.images.empty()) (*replay)->keep_images();
     source = std::move(*replay);
     plan.replay_may_wait = may_wait(plan.replay);
   } else {
     auto live = start_live(flags, selection, GPUWATCH_MODE_DROP_NEWEST);
     if (!live) return std::move(live.error());
+    // The records are lines; what is in the images is another command's.
+    if (plan.raw) start_images(selection, **live, false);
     source = std::move(*live);
   }
 
@@ -304,6 +311,7 @@ Result<int> run_decode(const Flags& flags) {
   auto reports = Reports::from_flags(flags);
   if (!reports) return std::move(reports.error());
   plan.reports = reports->get();
+  plan.images = flags.text("images");
   return follow(plan, flags, flags.text("filter"), Selection{});
 }
 
