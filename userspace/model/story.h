@@ -217,8 +217,9 @@ struct StateBody {
   std::array<char, GPUWATCH_NAME_LEN> name{};  // NUL padded, untrusted bytes
 };
 
-using StoryBody = std::variant<std::monostate, GpuBody, ClientBody, ContextBody, ChannelBody, MemoryBody, MappingBody,
-                               ShareBody, SyncBody, SignBody, FaultBody, DenialBody, FindingBody, AllocationBody, StateBody>;
+using StoryBody =
+    std::variant<std::monostate, GpuBody, ClientBody, ContextBody, ChannelBody, MemoryBody, MappingBody, ShareBody,
+                 SyncBody, SignBody, FaultBody, DenialBody, FindingBody, AllocationBody, StateBody>;
 
 struct StoryEvent {
   StoryKind kind = StoryKind::kDriverState;
