@@ -21,5 +21,6 @@ base::Result<int> run_status(const Flags& flags);
 base::Result<int> run_attach(const Flags& flags);
 base::Result<int> run_detach(const Flags& flags);
 base::Result<int> run_doctor(const Flags& flags);
+base::Result<int> run_baseline(const Flags& flags);
 
 }  // namespace gpuwatch::cli

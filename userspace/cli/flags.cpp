@@ -243,6 +243,8 @@ struct FlagParser {
             ->expected(1);
       if (command.arguments == "PATH...")
         sub->add_option("PATH", flags.arguments_, "paths; - is standard input")->required()->expected(1, 1 << 20);
+      if (command.arguments == "ACTION [ARG...]")
+        sub->add_option("ACTION", flags.arguments_, "what to do, and with what")->required()->expected(1, 1 << 20);
       for (std::size_t i = 0; i < slots.size(); ++i)
         if (kFlags[i].command == command.name) add(*sub, kFlags[i], slots[i]);
     }

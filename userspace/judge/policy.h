@@ -36,6 +36,8 @@ class Policy {
   // Errors name the line; `name` is the file's.
   static base::Result<Policy> parse(std::string_view text, const std::string& name);
 
+  bool empty() const { return rules_.empty(); }
+
   // The rule that decides for this actor, or nullptr.
   const JitRule* rule_for(const model::Actor& actor) const;
 
