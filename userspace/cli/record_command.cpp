@@ -20,6 +20,7 @@
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "decode/capture_plan.h"
+#include "preload/images.h"
 #include "preload/plan_file.h"
 #include "preload/shard_format.h"
 #include "preload/shards.h"
@@ -122,6 +123,19 @@ std::string count_of(std::uint64_t n, const std::string& one, const std::string&
   return std::to_string(n) + " " + (n == 1 ? one : many);
 }
 
+struct ImageCounts {
+  std::uint64_t stored = 0;
+  std::uint64_t missing = 0;
+  std::uint64_t left_out = 0;
+
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    if (missing > 0) notes.push_back(count_of(missing, "image", "images") + " could not be read back");
+    if (left_out > 0) notes.push_back(count_of(left_out, "image was", "images were") + " left out, over the bound");
+    return notes;
+  }
+};
+
 std::vector<std::string> notes_of(const preload::Recording& recording) {
   std::vector<std::string> notes;
   for (const preload::NotFollowed& entry : recording.not_followed)
@@ -138,11 +152,29 @@ std::vector<std::string> notes_of(const preload::Recording& recording) {
   return notes;
 }
 
-Result<model::LossCounts> save(const preload::Recording& recording, source::GwcapWriter& writer) {
+// The bytes of a record's image, if they were kept, go in front of it.
+Status save_image(const model::RawRecord& record, const std::string& directory, source::GwcapWriter& writer,
+                  ImageCounts& images) {
+  const auto image = model::read_at<gpuwatch_rec_image>(record.payload, 0);
+  if (record.head.type != GPUWATCH_REC_IMAGE || !image || image->id == 0) return {};
+  auto bytes = preload::read_image(directory, image->id, source::kGwcapImageMax);
+  if (!bytes) {
+    ++images.missing;
+    return {};
+  }
+  auto kept = writer.append_image(image->id, *bytes);
+  if (!kept) return std::move(kept.error());
+  ++(*kept ? images.stored : images.left_out);
+  return {};
+}
+
+Result<model::LossCounts> save(const preload::Recording& recording, const std::string& directory,
+                               source::GwcapWriter& writer, ImageCounts& images) {
   const model::Bytes all(recording.bytes);
   for (std::size_t at = 0; at < all.size();) {
     const auto record = model::parse_record(all.subspan(at));
     if (!record) return Error(Code::kBadInput, "shards: record at byte " + std::to_string(at) + " has a bad length");
+    if (Status status = save_image(*record, directory, writer, images); !status.ok()) return std::move(status.error());
     if (Status status = writer.append(*record); !status.ok()) return std::move(status.error());
     at += record->head.len;
   }
@@ -150,6 +182,7 @@ Result<model::LossCounts> save(const preload::Recording& recording, source::Gwca
   footer.lost.by_reason[GPUWATCH_LOSS_RING_FULL] = recording.lost_full;
   footer.lost.by_reason[GPUWATCH_LOSS_TOO_BIG] = recording.lost_too_big;
   footer.notes = notes_of(recording);
+  for (std::string& note : images.notes()) footer.notes.push_back(std::move(note));
   if (Status status = writer.finish(footer); !status.ok()) return std::move(status.error());
   return footer.lost;
 }
@@ -219,11 +252,14 @@ Result<int> record_command(const Flags& flags, const source::GwcapOptions& optio
 
   auto recording = preload::read_shards(*directory);
   if (!recording) return std::move(recording.error());
-  auto lost = save(*recording, *writer);
+  ImageCounts images;
+  auto lost = save(*recording, *directory, *writer, images);
   if (!lost) return std::move(lost.error());
   for (const std::string& note : notes_of(*recording)) say(note);
+  for (const std::string& note : images.notes()) say(note);
   say(flags.text("output") + ": " + count_of(writer->records(), "record", "records") + " of " +
-      count_of(recording->processes, "process", "processes") + ", " + std::to_string(writer->file_bytes()) + " bytes");
+      count_of(recording->processes, "process", "processes") + ", " + count_of(images.stored, "image", "images") +
+      ", " + std::to_string(writer->file_bytes()) + " bytes");
   if (recording->processes == 0) say("no process was recorded: is the command statically linked, or set-user-ID?");
   say(loss_line(*lost, writer->records()));
   const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
