@@ -39,6 +39,9 @@ std::set<std::string> keys_written() {
   const std::regex summary_key(R"re((?:json\["|one\["|put_text\(json, "|\{")([a-z0-9_]+)")re");
   for (std::sregex_iterator at(summary.begin(), summary.end(), summary_key), end; at != end; ++at)
     keys.insert((*at)[1]);
+  const std::string hashes = test::slurp(std::string(USERSPACE_DIR) + "/cli/commands/hash.cpp");
+  const std::regex hash_key(R"re((?:\["|\{")([a-z0-9_]+)"(?:\]|,))re");
+  for (std::sregex_iterator at(hashes.begin(), hashes.end(), hash_key), end; at != end; ++at) keys.insert((*at)[1]);
   const std::regex table(R"re(\{"([a-z_]+)", Field::k)re");
   for (std::sregex_iterator at(source.begin(), source.end(), table), end; at != end; ++at) keys.insert((*at)[1]);
   const std::string counters = test::slurp(std::string(USERSPACE_DIR) + "/cli/attribution_stats.cpp");
