@@ -82,9 +82,10 @@ void ArchiveReader::Free::operator()(::archive* handle) const {
   ::archive_read_free(handle);
 }
 
-base::Result<ArchiveReader> ArchiveReader::open(int fd, std::uint64_t size, const Limits& limits) {
+base::Result<ArchiveReader> ArchiveReader::open(int fd, std::uint64_t size, const Limits& limits, bool single) {
   ArchiveReader reader;
   reader.limits_ = limits;
+  reader.single_ = single;
   reader.input_ = std::make_unique<Input>();
   reader.input_->fd = fd;
   reader.input_->size = size;
@@ -97,9 +98,11 @@ base::Result<ArchiveReader> ArchiveReader::open(int fd, std::uint64_t size, cons
   ::archive_read_support_filter_zstd(handle);
   ::archive_read_support_filter_xz(handle);
   ::archive_read_support_filter_bzip2(handle);
-  ::archive_read_support_format_ar(handle);
-  ::archive_read_support_format_tar(handle);
-  ::archive_read_support_format_zip_seekable(handle);
+  if (!single) {
+    ::archive_read_support_format_ar(handle);
+    ::archive_read_support_format_tar(handle);
+    ::archive_read_support_format_zip_seekable(handle);
+  }
   ::archive_read_support_format_raw(handle);
   ::archive_read_set_read_callback(handle, &Input::read);
   ::archive_read_set_skip_callback(handle, &Input::skip);
@@ -120,6 +123,15 @@ base::Result<Member> ArchiveReader::next(int spool) {
     int result = ARCHIVE_RETRY;
     for (int tries = 0; result == ARCHIVE_RETRY && tries < 16; ++tries)
       result = ::archive_read_next_header(handle, &entry);
+    if (result == ARCHIVE_EOF && members_ == 1 && !single_ && ::archive_filter_count(handle) > 1) {
+      // A compressed file that begins with zeros passes for an empty tar; what
+      // is behind the zeros must not stay unseen.
+      auto again = open(input_->fd, input_->size, limits_, true);
+      if (!again) return std::move(again.error());
+      *this = std::move(*again);
+      handle = handle_.get();
+      continue;
+    }
     if (result == ARCHIVE_EOF) {
       Member member;
       member.last = true;

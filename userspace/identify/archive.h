@@ -29,12 +29,17 @@ struct Member {
 
 class ArchiveReader {
  public:
-  static base::Result<ArchiveReader> open(int fd, std::uint64_t size, const Limits& limits);
+  static base::Result<ArchiveReader> open(int fd, std::uint64_t size, const Limits& limits) {
+    return open(fd, size, limits, false);
+  }
 
   // The next regular file into `spool`, from its current position.
   base::Result<Member> next(int spool);
 
  private:
+  // `single`: whatever the bytes look like inflated, they are one file.
+  static base::Result<ArchiveReader> open(int fd, std::uint64_t size, const Limits& limits, bool single);
+
   struct Input;
   struct Free {
     void operator()(::archive* handle) const;
@@ -42,6 +47,7 @@ class ArchiveReader {
   std::unique_ptr<Input> input_;  // before the handle: it must outlive it
   std::unique_ptr<::archive, Free> handle_;
   Limits limits_;
+  bool single_ = false;
   std::uint64_t members_ = 0;
   std::uint64_t total_ = 0;
 
