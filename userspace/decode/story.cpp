@@ -72,8 +72,8 @@ StoryEvent& StoryBuilder::Impl::tell(StoryKind kind, Scene& scene, model::StoryB
   event.head = scene.call.record.head;
   event.body = std::move(body);
   place(event, scene.process, device);
-  if (event.gpu_minor < 0 && event.head.node_kind == GPUWATCH_NODE_GPU)
-    event.gpu_minor = static_cast<std::int32_t>(scene.call.minor);
+  // A call on a card's own node is about that card, whichever the process has open.
+  if (event.head.node_kind == GPUWATCH_NODE_GPU) event.gpu_minor = static_cast<std::int32_t>(scene.call.minor);
   return event;
 }
 
