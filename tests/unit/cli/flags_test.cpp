@@ -31,6 +31,7 @@ TEST(Flags, EveryFlagOfTheTableParses) {
       if (flag.kind != FlagKind::kSwitch) args.push_back(sample_value(flag.kind));
       if (flag.command == "decode") args.push_back("file");
       if (flag.command == "cgroup" || flag.command == "hash") args.push_back("/path");
+      if (flag.command == "baseline") args.push_back("show");
       const ParseOutcome outcome = parse_flags(args);
       ASSERT_TRUE(outcome.flags) << spelling << ": " << outcome.text;
       EXPECT_TRUE(outcome.flags->has(flag.name)) << spelling;
