@@ -171,12 +171,17 @@ void StoryBuilder::Impl::on_ioctl(const Call& call, Events& out) {
     case Tag::kSchedule:
       on_schedule(scene);
       break;
-    case Tag::kUvmMap:
-      on_uvm_map(scene);
+    case Tag::kMapGpu:
+      on_map(scene, model::MapSpace::kGpu);
       break;
-    case Tag::kUvmUnmap:
-    case Tag::kUvmFree:
-      on_uvm_unmap(scene);
+    case Tag::kUnmapGpu:
+      on_unmap(scene, model::MapSpace::kGpu);
+      break;
+    case Tag::kMapCpu:
+      on_map(scene, model::MapSpace::kCpu);
+      break;
+    case Tag::kUnmapCpu:
+      on_unmap(scene, model::MapSpace::kCpu);
       break;
     case Tag::kPeerOn:
       on_peer(scene, StoryKind::kPeerEnabled);

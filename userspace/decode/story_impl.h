@@ -78,8 +78,8 @@ struct StoryBuilder::Impl {
   model::MemoryBody memory_body(std::uint32_t process, model::Location location, std::int32_t device) const;
   state::Usage& usage_of(std::uint32_t process, model::Location location, std::int32_t device);
   model::StoryView view_of_memory(std::uint32_t process, model::Location location, std::int32_t device);
-  void on_uvm_map(Scene& scene);
-  void on_uvm_unmap(Scene& scene);
+  void on_map(Scene& scene, model::MapSpace space);
+  void on_unmap(Scene& scene, model::MapSpace space);
 
   // story_contexts.cpp
   void made_group(Scene& scene, std::uint32_t node);

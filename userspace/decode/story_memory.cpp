@@ -25,6 +25,11 @@ constexpr std::uint64_t kTellStep = 32ULL << 20;
 constexpr std::uint64_t kMostBytes = 8ULL << 40;
 constexpr std::size_t kMaxMappings = 65536;  // of a process
 
+// GPU addresses have at most 57 bits, so the two spaces do not meet.
+std::uint64_t mapping_key(model::MapSpace space, std::uint64_t address) {
+  return address ^ (static_cast<std::uint64_t>(space) << 63);
+}
+
 }  // namespace
 
 state::Usage& StoryBuilder::Impl::usage_of(std::uint32_t process, Location location, std::int32_t device) {
@@ -130,12 +135,13 @@ void StoryBuilder::Impl::tell_refused_memory(Scene& scene) {
 
 // Mapping one's own memory follows each allocation and is a detail; mapping
 // somebody else's is a line.
-void StoryBuilder::Impl::on_uvm_map(Scene& scene) {
+void StoryBuilder::Impl::on_map(Scene& scene, model::MapSpace space) {
   const Call& call = scene.call;
   if (!call.has(Field::kObject)) return;
   const std::uint32_t client_handle = call.get32(Field::kClient);
   const std::uint32_t client = t.own_client(client_handle, scene.process, scene.file);
   model::MappingBody body;
+  body.space = space;
   body.client = client_handle;
   body.object = call.get32(Field::kObject);
   body.address = call.get(Field::kAddress);
@@ -144,7 +150,8 @@ void StoryBuilder::Impl::on_uvm_map(Scene& scene) {
   body.name = call.name;
   state::Process& who = t.processes[scene.process];
   if (who.mappings.size() < kMaxMappings)
-    who.mappings.insert_or_assign(body.address, state::Mapping{body.bytes, body.client, body.object, body.foreign});
+    who.mappings.insert_or_assign(mapping_key(space, body.address),
+                                  state::Mapping{body.bytes, body.client, body.object, body.foreign});
   else
     ++t.untracked;
   const std::uint32_t node = client != 0 ? t.find(client, body.object) : 0;
@@ -152,12 +159,13 @@ void StoryBuilder::Impl::on_uvm_map(Scene& scene) {
   event.view = body.foreign ? StoryView::kLine : StoryView::kDetail;
 }
 
-void StoryBuilder::Impl::on_uvm_unmap(Scene& scene) {
+void StoryBuilder::Impl::on_unmap(Scene& scene, model::MapSpace space) {
   state::Process& who = t.processes[scene.process];
-  const auto known = who.mappings.find(scene.call.get(Field::kAddress));
+  const std::uint64_t address = scene.call.get(Field::kAddress);
+  const auto known = who.mappings.find(mapping_key(space, address));
   if (known == who.mappings.end()) return;
   const state::Mapping map = known->second;
-  const model::MappingBody body{map.client, map.object, known->first, map.bytes, map.foreign, scene.call.name};
+  const model::MappingBody body{space, map.client, map.object, address, map.bytes, map.foreign, scene.call.name};
   who.mappings.erase(known);
   StoryEvent& event = tell(StoryKind::kMemoryUnmapped, scene, body);
   event.view = map.foreign ? StoryView::kLine : StoryView::kDetail;

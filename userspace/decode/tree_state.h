@@ -108,7 +108,7 @@ struct OpenGpu {
   std::uint32_t files = 0;
 };
 
-// A range of a GPU address space that holds an object.
+// Addresses that lead to an object, see mapping_key().
 struct Mapping {
   std::uint64_t bytes = 0;
   std::uint32_t client = 0;  // handles

@@ -75,9 +75,10 @@ enum class Tag : std::uint8_t {
   kExport,
   kImport,
   kSchedule,  // a channel group or channel starts to run
-  kUvmMap,
-  kUvmUnmap,
-  kUvmFree,
+  kMapGpu,  // into a GPU address space
+  kUnmapGpu,
+  kMapCpu,  // into the process
+  kUnmapCpu,
   kPeerOn,
   kPeerOff,
   kExportDmabuf,

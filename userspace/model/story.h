@@ -132,10 +132,14 @@ struct MemoryBody {
   std::string_view status_name;
 };
 
+// Whose addresses a mapping is about.
+enum class MapSpace : std::uint8_t { kGpu, kCpu };
+
 struct MappingBody {
+  MapSpace space = MapSpace::kGpu;
   std::uint32_t client = 0;
   std::uint32_t object = 0;
-  std::uint64_t address = 0;
+  std::uint64_t address = 0;  // kCpu: what the driver knows the mapping by, no address of the process
   std::uint64_t bytes = 0;
   bool foreign = false;  // of another process's client
   std::string_view name;

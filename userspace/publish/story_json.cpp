@@ -100,6 +100,7 @@ struct Writer {
     write_status(json, body.status, body.status_name);
   }
   void operator()(const model::MappingBody& body) const {
+    json.text("space", body.space == model::MapSpace::kCpu ? "cpu" : "gpu");
     write_handles(json, body.client, body.object);
     json.hex("address", body.address);
     json.number("bytes", body.bytes);

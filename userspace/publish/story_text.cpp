@@ -196,7 +196,7 @@ struct Words {
   void operator()(const model::MappingBody& body) const {
     out += event.kind == StoryKind::kMemoryMapped ? "mapped " : "unmapped ";
     append_bytes(out, body.bytes);
-    out += " at ";
+    out += body.space == model::MapSpace::kCpu ? " for the CPU at " : " at ";
     format::append_hex(out, body.address);
     if (body.foreign) out += " of another process";
   }

@@ -5327,7 +5327,7 @@
 1 gpu.opened
 2713 memory.allocated
 2639 memory.freed
-2697 memory.mapped
+2728 memory.mapped
 4 memory.pinned
 2637 memory.unmapped
 1 memory.unpinned

@@ -525,7 +525,7 @@
 1 gpu.opened
 898 memory.allocated
 857 memory.freed
-882 memory.mapped
+912 memory.mapped
 4 memory.pinned
 855 memory.unmapped
 1 memory.unpinned

@@ -124,7 +124,7 @@
 1 gpu.opened
 43 memory.allocated
 2 memory.freed
-231 memory.mapped
+261 memory.mapped
 208 memory.pinned
 204 memory.unmapped
 205 memory.unpinned

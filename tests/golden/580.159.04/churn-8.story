@@ -171,9 +171,9 @@
 16 gpu.opened
 688 memory.allocated
 537 memory.freed
-432 memory.mapped
+912 memory.mapped
 64 memory.pinned
-344 memory.unmapped
+666 memory.unmapped
 56 memory.unpinned
 288 sync.created
 

@@ -167,9 +167,9 @@
 12 gpu.opened
 516 memory.allocated
 516 memory.freed
-324 memory.mapped
+684 memory.mapped
 48 memory.pinned
-324 memory.unmapped
+636 memory.unmapped
 48 memory.unpinned
 216 sync.created
 

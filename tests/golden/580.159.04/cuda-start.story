@@ -24,9 +24,9 @@
 1 gpu.opened
 43 memory.allocated
 43 memory.freed
-27 memory.mapped
+57 memory.mapped
 4 memory.pinned
-27 memory.unmapped
+53 memory.unmapped
 4 memory.unpinned
 18 sync.created
 

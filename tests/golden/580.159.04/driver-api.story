@@ -24,9 +24,9 @@
 1 gpu.opened
 44 memory.allocated
 44 memory.freed
-28 memory.mapped
+58 memory.mapped
 4 memory.pinned
-28 memory.unmapped
+54 memory.unmapped
 4 memory.unpinned
 18 sync.created
 

@@ -23,7 +23,7 @@
 1 gpu.opened
 44 memory.allocated
 2 memory.freed
-28 memory.mapped
+58 memory.mapped
 4 memory.pinned
 1 memory.unpinned
 18 sync.created

@@ -34,7 +34,7 @@
 1 gpu.opened
 98 memory.allocated
 3 memory.freed
-85 memory.mapped
+115 memory.mapped
 7 memory.pinned
 1 memory.unmapped
 1 memory.unpinned

@@ -47,7 +47,7 @@
 1 gpu.opened
 102 memory.allocated
 3 memory.freed
-89 memory.mapped
+119 memory.mapped
 7 memory.pinned
 1 memory.unmapped
 1 memory.unpinned

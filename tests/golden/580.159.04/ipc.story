@@ -33,7 +33,7 @@
 2 gpu.opened
 87 memory.allocated
 5 memory.freed
-56 memory.mapped
+116 memory.mapped
 8 memory.pinned
 2 memory.unmapped
 2 memory.unpinned

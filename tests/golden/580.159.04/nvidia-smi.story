@@ -7,6 +7,7 @@
 1 client.created
 1 gpu.closed
 1 gpu.opened
+1 memory.mapped
 
 # Processes
 

@@ -23,7 +23,7 @@
 1 gpu.opened
 44 memory.allocated
 3 memory.freed
-28 memory.mapped
+58 memory.mapped
 4 memory.pinned
 2 memory.refused
 1 memory.unmapped

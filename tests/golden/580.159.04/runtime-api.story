@@ -21,7 +21,7 @@
 1 gpu.opened
 45 memory.allocated
 3 memory.freed
-30 memory.mapped
+60 memory.mapped
 5 memory.pinned
 2 memory.unmapped
 2 memory.unpinned

@@ -28,7 +28,7 @@
 1 gpu.opened
 61 memory.allocated
 3 memory.freed
-48 memory.mapped
+78 memory.mapped
 7 memory.pinned
 1 memory.unmapped
 1 memory.unpinned

@@ -88,7 +88,7 @@
 1 gpu.opened
 155 memory.allocated
 3 memory.freed
-142 memory.mapped
+172 memory.mapped
 7 memory.pinned
 1 memory.unmapped
 1 memory.unpinned

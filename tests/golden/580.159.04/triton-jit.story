@@ -23,7 +23,7 @@
 1 gpu.opened
 46 memory.allocated
 3 memory.freed
-33 memory.mapped
+63 memory.mapped
 7 memory.pinned
 1 memory.unmapped
 1 memory.unpinned

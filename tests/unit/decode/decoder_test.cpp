@@ -148,7 +148,7 @@ TEST(Decoder, UvmMapNamesItsMemory) {
   const Blob blob = test::uvm_call(33, map);
   const Call call = Decoder(k580).decode(parsed(blob));
   EXPECT_EQ(call.name, "UVM_MAP_EXTERNAL_ALLOCATION");
-  EXPECT_EQ(call.tag, Tag::kUvmMap);
+  EXPECT_EQ(call.tag, Tag::kMapGpu);
   EXPECT_EQ(call.get(Field::kClient), 0xC1D00024U);
   EXPECT_EQ(call.get(Field::kObject), 0x5C00000EU);
   EXPECT_EQ(call.get(Field::kLength), 2U << 20);

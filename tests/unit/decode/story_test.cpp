@@ -281,6 +281,28 @@ TEST_F(StoryTest, MigAndMpsLeaveSigns) {
   EXPECT_TRUE(alloc(2, 82, 0xC639).empty()) << "what every monitoring agent does";
 }
 
+TEST_F(StoryTest, MappingsOfTheDriverItselfPairUpToo) {
+  start_client();
+  memory(10, 2 << 20);
+  map(kClient, 10);  // on the GPU, at the same address as below
+  const auto call = [&](std::uint32_t number, const Argument& argument) {
+    return feed(escape_call(head_on(GPUWATCH_NODE_CTL), number, argument, argument));
+  };
+  const auto cpu = call(78, Argument(56).u32(0, client_).u32(4, 2).u32(8, 10).u64(24, 65536).u64(32, 0x7000));
+  ASSERT_EQ(kinds_of(cpu), Kinds{StoryKind::kMemoryMapped});
+  EXPECT_EQ(body_of<model::MappingBody>(cpu).space, model::MapSpace::kCpu);
+  const auto away = call(79, Argument(32).u32(0, client_).u32(4, 2).u32(8, 10).u64(16, 0x7000));
+  ASSERT_EQ(kinds_of(away), Kinds{StoryKind::kMemoryUnmapped});
+  EXPECT_EQ(body_of<model::MappingBody>(away).space, model::MapSpace::kCpu);
+  EXPECT_EQ(body_of<model::MappingBody>(away).bytes, 65536U);
+  const auto dma = call(87, Argument(64).u32(0, client_).u32(4, 2).u32(12, 10).u64(24, 8192).u64(48, 0x9000));
+  ASSERT_EQ(kinds_of(dma), Kinds{StoryKind::kMemoryMapped});
+  EXPECT_EQ(body_of<model::MappingBody>(dma).space, model::MapSpace::kGpu);
+  const auto dma_away = call(88, Argument(48).u32(0, client_).u32(4, 2).u32(12, 10).u64(24, 0x9000));
+  ASSERT_EQ(kinds_of(dma_away), Kinds{StoryKind::kMemoryUnmapped});
+  EXPECT_EQ(body_of<model::MappingBody>(dma_away).bytes, 8192U);
+}
+
 TEST_F(StoryTest, MappingsPairUp) {
   start_client();
   memory(10, 2 << 20);

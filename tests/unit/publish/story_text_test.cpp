@@ -95,10 +95,12 @@ TEST(StoryText, Memory) {
   memory.bytes = 1ULL << 40;
   memory.status_name = "NV_ERR_NO_MEMORY";
   EXPECT_EQ(what(event_of(StoryKind::kMemoryRefused, memory)), "GPU memory 1.0 TiB refused: NV_ERR_NO_MEMORY");
-  model::MappingBody mapping{0xc1, 0x5c, 0x7000, 4096, true, "NAME"};
+  model::MappingBody mapping{model::MapSpace::kGpu, 0xc1, 0x5c, 0x7000, 4096, true, "NAME"};
   EXPECT_EQ(what(event_of(StoryKind::kMemoryMapped, mapping)), "mapped 4.0 KiB at 0x7000 of another process");
   mapping.foreign = false;
   EXPECT_EQ(what(event_of(StoryKind::kMemoryUnmapped, mapping)), "unmapped 4.0 KiB at 0x7000");
+  mapping.space = model::MapSpace::kCpu;
+  EXPECT_EQ(what(event_of(StoryKind::kMemoryMapped, mapping)), "mapped 4.0 KiB for the CPU at 0x7000");
 }
 
 TEST(StoryText, Sharing) {
