@@ -75,7 +75,7 @@ enum class Tag : std::uint8_t {
   kExport,
   kImport,
   kSchedule,  // a channel group or channel starts to run
-  kMapGpu,  // into a GPU address space
+  kMapGpu,    // into a GPU address space
   kUnmapGpu,
   kMapCpu,  // into the process
   kUnmapCpu,
