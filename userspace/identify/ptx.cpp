@@ -38,7 +38,8 @@ std::optional<PtxHeader> ptx_header(Bytes bytes) {
   const std::size_t minor = ++at;
   while (at < text.size() && is_digit(text[at])) ++at;
   if (at == minor || at - minor > 2) return std::nullopt;
-  const std::string_view rest = text.substr(at, kTargetWithin);
+  // The text ends at a NUL, what follows belongs to another.
+  const std::string_view rest = text.substr(at, std::min(kTargetWithin, text.substr(at).find('\0')));
   for (const std::string_view target : {".target sm_", ".target compute_"}) {
     const std::size_t found = rest.find(target);
     if (found == std::string_view::npos) continue;

@@ -49,6 +49,10 @@ base::Status filter_system_calls() {
   const auto allow = [&](int call) {
     if (error == 0) error = ::seccomp_rule_add(context, SCMP_ACT_ALLOW, call, 0);
   };
+  // The library's macros for conditions are C that clang refuses.
+  const auto allow_if = [&](int call, const scmp_arg_cmp& condition) {
+    if (error == 0) error = ::seccomp_rule_add_array(context, SCMP_ACT_ALLOW, call, 1, &condition);
+  };
   for (const int call :
        {SCMP_SYS(read),           SCMP_SYS(write),        SCMP_SYS(pread64),      SCMP_SYS(recvmsg),
         SCMP_SYS(sendmsg),        SCMP_SYS(sendto),       SCMP_SYS(recvfrom),     SCMP_SYS(munmap),
@@ -59,22 +63,18 @@ base::Status filter_system_calls() {
     allow(call);
   // Memory, but none that can be executed.
   for (const int call : {SCMP_SYS(mmap), SCMP_SYS(mprotect)})
-    if (error == 0)
-      error = ::seccomp_rule_add(context, SCMP_ACT_ALLOW, call, 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    allow_if(call, {2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0});
   // What abort() needs to end this process by its own signal.
   for (const int call : {SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(getpid), SCMP_SYS(gettid)})
     allow(call);
-  if (error == 0)
-    error = ::seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                               SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid())));
+  allow_if(SCMP_SYS(tgkill), {0, SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()), 0});
   // Refused without killing: libraries ask and live with a no.
   for (const int call :
        {SCMP_SYS(newfstatat), SCMP_SYS(openat), SCMP_SYS(ioctl), SCMP_SYS(sysinfo), SCMP_SYS(sched_getaffinity),
         SCMP_SYS(prlimit64), SCMP_SYS(fstat), SCMP_SYS(lseek), SCMP_SYS(umask), SCMP_SYS(readlink)})
     if (error == 0) error = ::seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), call, 0);
-#if defined(__SANITIZE_ADDRESS__)
-  for (const int call : {SCMP_SYS(sigaltstack), SCMP_SYS(sched_getaffinity), SCMP_SYS(prctl)}) allow(call);
-#endif
+  if constexpr (kAddressSanitizer)
+    for (const int call : {SCMP_SYS(sigaltstack), SCMP_SYS(prctl)}) allow(call);
   if (error == 0) error = ::seccomp_load(context);
   ::seccomp_release(context);
   if (error != 0) return base::Error::from_errno("seccomp", -error);

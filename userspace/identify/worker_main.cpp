@@ -178,20 +178,9 @@ bool is_worker(int argc, char** argv) {
 }
 
 int worker_main(const WorkerHooks& hooks) {
-#if defined(__SANITIZE_ADDRESS__)
-  const unsigned long address_space = 0;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  const unsigned long address_space = 0;
-#else
-  const unsigned long address_space = kAddressSpace;
-#endif
-#else
-  const unsigned long address_space = kAddressSpace;
-#endif
   // What loads lazily must load before files can no longer be opened.
   (void)sha256({});
-  if (const base::Status status = enter_sandbox(address_space); !status.ok()) {
+  if (const base::Status status = enter_sandbox(kAddressSanitizer ? 0 : kAddressSpace); !status.ok()) {
     std::fprintf(stderr, "gpuwatch: hash worker: sandbox: %s\n", status.error().message().c_str());
     ::_exit(kWorkerNoSandbox);
   }

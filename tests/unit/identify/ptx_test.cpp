@@ -19,6 +19,11 @@ TEST(Ptx, Header) {
   EXPECT_FALSE(ptx_header(as_bytes(".version 8.4\n" + std::string(64, ' ') + ".target sm_90")));
 }
 
+TEST(Ptx, ATargetBehindTheEndOfTheTextIsNotItsOwn) {
+  using namespace std::string_literals;
+  EXPECT_FALSE(ptx_header(as_bytes(".version 8.0\n\0.version 9.0\n.target sm_90\n"s)));
+}
+
 TEST(Ptx, NormalForm) {
   const std::string text =
       "// made by a tool\n\n.version 8.0\r\n  .target sm_80 // why\n.file 1 \"x\"\n.loc 1 2 3\n"
