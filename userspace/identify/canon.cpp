@@ -2,6 +2,7 @@
 #include "identify/canon.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gpuwatch::identify {
 
@@ -18,7 +19,7 @@ bool is_hex(char c) {
 
 void append_length(std::string& out, std::uint64_t length) {
   char bytes[8];
-  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(length >> (8 * i));
+  std::memcpy(bytes, &length, sizeof bytes);  // little endian, as all that is read here
   out.append(bytes, sizeof bytes);
 }
 
@@ -37,10 +38,19 @@ void blank_after(std::string& name, std::string_view mark) {
 
 }  // namespace
 
+bool holds_path_hash(std::string_view name) {
+  for (std::size_t at = name.find('_'); at != std::string_view::npos; at = name.find('_', at + 1)) {
+    const std::string_view rest = name.substr(at);
+    if (rest.size() < 11) return false;
+    if ((rest[1] == 'G' && rest.starts_with("_GLOBAL__N__")) || (rest[1] == 'I' && rest.starts_with("_INTERNAL_")) ||
+        (rest[1] == '_' && rest.starts_with("__nv_static_")))
+      return true;
+  }
+  return false;
+}
+
 std::string canonical_name(std::string_view name) {
   std::string out(name);
-  // All three marks have this in common; most names do not have it.
-  if (name.find('_') == std::string_view::npos) return out;
   blank_after(out, "_GLOBAL__N__");
   blank_after(out, "_INTERNAL_");
   constexpr std::string_view kStatic = "__nv_static_";
@@ -53,18 +63,33 @@ std::string canonical_name(std::string_view name) {
   return out;
 }
 
-std::string seen_from(std::string_view reference, std::string_view self) {
-  if (reference.starts_with("N:")) {
-    const std::string_view name = reference.substr(2);
-    if (name == self) return "N:@";
-    if (name.size() > self.size() + 2 && name.front() == '$' && name.substr(1, self.size()) == self &&
-        name[self.size() + 1] == '$')
-      return "N:$@$" + std::string(name.substr(self.size() + 2));
-  } else if (reference.starts_with("S:") && reference.size() > self.size() + 3 && reference.ends_with(self) &&
-             reference[reference.size() - self.size() - 1] == '.') {
-    return std::string(reference.substr(0, reference.size() - self.size())) + "@";
+std::string_view CanonicalNames::get(std::string_view name) {
+  if (!holds_path_hash(name)) return name;
+  return changed_.emplace_back(canonical_name(name));
+}
+
+void append_symbol(std::string& out, std::string_view name, std::string_view self) {
+  out += "N:";
+  if (!self.empty() && name == self) {
+    out += '@';
+  } else if (!self.empty() && name.size() > self.size() + 2 && name.front() == '$' &&
+             name.substr(1, self.size()) == self && name[self.size() + 1] == '$') {
+    out += "$@$";
+    out += name.substr(self.size() + 2);
+  } else {
+    out += name;
   }
-  return std::string(reference);
+}
+
+void append_section(std::string& out, std::string_view name, std::string_view self) {
+  out += "S:";
+  if (!self.empty() && name.size() > self.size() + 1 && name.ends_with(self) &&
+      name[name.size() - self.size() - 1] == '.') {
+    out += name.substr(0, name.size() - self.size());
+    out += '@';
+  } else {
+    out += name;
+  }
 }
 
 void append_int(std::string& out, std::uint64_t value) {
@@ -86,29 +111,34 @@ void append_bytes(std::string& out, Bytes bytes) {
 }
 
 void ItemWriter::integer(std::uint64_t value) {
-  scratch_.clear();
-  append_int(scratch_, value);
-  batch_.add_copy(scratch_);
+  const std::uint64_t length = 9;
+  std::uint8_t item[17];
+  std::memcpy(item, &length, 8);
+  item[8] = 'i';
+  std::memcpy(item + 9, &value, 8);
+  batch_.add_copy(Bytes(item));
+}
+
+void ItemWriter::head(char type, std::size_t size) {
+  const std::uint64_t length = size + 1;
+  std::uint8_t item[9];
+  std::memcpy(item, &length, 8);
+  item[8] = static_cast<std::uint8_t>(type);
+  batch_.add_copy(Bytes(item));
 }
 
 void ItemWriter::text(std::string_view text) {
-  scratch_.clear();
-  append_text(scratch_, text);
-  batch_.add_copy(scratch_);
+  head('s', text.size());
+  batch_.add_copy(text);
 }
 
 void ItemWriter::bytes(Bytes bytes) {
   constexpr std::size_t kCopyMax = 128;
-  scratch_.clear();
-  if (bytes.size() <= kCopyMax) {
-    append_bytes(scratch_, bytes);
-    batch_.add_copy(scratch_);
-    return;
-  }
-  append_length(scratch_, bytes.size() + 1);
-  scratch_ += 'b';
-  batch_.add_copy(scratch_);
-  batch_.add(bytes);
+  head('b', bytes.size());
+  if (bytes.size() <= kCopyMax)
+    batch_.add_copy(bytes);
+  else
+    batch_.add(bytes);
 }
 
 }  // namespace gpuwatch::identify

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -16,9 +17,22 @@ namespace gpuwatch::identify {
 // `name` with the path hash of internal names as eight zeros.
 std::string canonical_name(std::string_view name);
 
-// `name` as bytes like "N:name" or "S:section", seen from function `self`,
-// whose own name becomes "@".
-std::string seen_from(std::string_view reference, std::string_view self);
+// May canonical_name() change it? Most names it does not.
+bool holds_path_hash(std::string_view name);
+
+// Canonical names that live as long as this and the names given to it.
+class CanonicalNames {
+ public:
+  std::string_view get(std::string_view name);
+
+ private:
+  std::deque<std::string> changed_;
+};
+
+// References in canonical names, "N:name" and "S:section", as function `self`
+// sees them, whose own name becomes "@"; `self` is empty where there is none.
+void append_symbol(std::string& out, std::string_view name, std::string_view self);
+void append_section(std::string& out, std::string_view name, std::string_view self);
 
 void append_int(std::string& out, std::uint64_t value);
 void append_text(std::string& out, std::string_view text);
@@ -35,8 +49,8 @@ class ItemWriter {
   void encoded(std::string_view items) { batch_.add_copy(items); }
 
  private:
+  void head(char type, std::size_t size);
   HashBatch& batch_;
-  std::string scratch_;
 };
 
 }  // namespace gpuwatch::identify

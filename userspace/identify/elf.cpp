@@ -69,12 +69,10 @@ std::string Elf::parse(Bytes image, const Limits& limits) {
     for (std::size_t i = 0; i < count; ++i)
       sections_[i].name = string_at(table, load<std::uint32_t>(image, shoff + i * kSectionHeader), limits);
   }
-  by_name_.reserve(count);
   std::size_t symtab = npos;
   for (std::size_t i = 0; i < count; ++i) {
     Section& section = sections_[i];
     if (is_nobits(section)) section.in_file = false;
-    by_name_.try_emplace(section.name, i);
     if (section.type == kTypeSymtab && symtab == npos) symtab = i;
   }
   return symtab == npos ? std::string() : read_symbols(symtab, limits, symbols_);
@@ -107,8 +105,9 @@ std::string Elf::read_symbols(std::size_t index, const Limits& limits, std::vect
 }
 
 std::size_t Elf::find(std::string_view name) const {
-  const auto it = by_name_.find(name);
-  return it == by_name_.end() ? npos : it->second;
+  for (std::size_t i = 0; i < sections_.size(); ++i)
+    if (sections_[i].name == name) return i;
+  return npos;
 }
 
 }  // namespace gpuwatch::identify

@@ -8,7 +8,6 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "identify/bytes.h"
@@ -55,7 +54,8 @@ class Elf {
   const std::vector<Section>& sections() const { return sections_; }
   const std::vector<Symbol>& symbols() const { return symbols_; }
 
-  // Index of the first section of that name, or npos.
+  // Index of the first section of that name, or npos. It looks at all of them:
+  // for the few that a cubin has once.
   static constexpr std::size_t npos = ~std::size_t{0};
   std::size_t find(std::string_view name) const;
   Bytes bytes(const Section& section) const {
@@ -74,7 +74,6 @@ class Elf {
   std::uint32_t flags_ = 0;
   std::vector<Section> sections_;
   std::vector<Symbol> symbols_;
-  std::unordered_map<std::string_view, std::size_t> by_name_;
 };
 
 // Sections that take no bytes of the file, whatever their type says.

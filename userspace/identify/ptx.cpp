@@ -18,11 +18,24 @@ bool is_text(std::uint8_t c) {
   return c == '\n' || c == '\t' || c == '\r' || (c >= 0x20 && c < 0x7f);
 }
 
+bool is_blank(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+// Lines are short: plain loops beat searches here.
 std::string_view trimmed(std::string_view line) {
-  constexpr std::string_view kBlank = " \t\r\f\v\n";
-  const std::size_t first = line.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(kBlank) - first + 1);
+  std::size_t first = 0;
+  std::size_t last = line.size();
+  while (first < last && is_blank(line[first])) ++first;
+  while (last > first && is_blank(line[last - 1])) --last;
+  return line.substr(first, last - first);
+}
+
+// Where in [at, end) a comment begins, or `end`.
+std::size_t comment(std::string_view text, std::size_t at, std::size_t end) {
+  for (; at + 1 < end; ++at)
+    if (text[at] == '/' && text[at + 1] == '/') return at;
+  return end;
 }
 
 }  // namespace
@@ -78,26 +91,35 @@ Bytes ptx_text(Bytes image) {
 }
 
 std::string ptx_normal_form(Bytes image) {
-  std::string out;
   std::string clean;
-  clean.reserve(image.size());
-  for (const std::uint8_t c : image)
-    if (c != 0) clean += static_cast<char>(c);
-  const std::string_view text = clean;
+  std::string_view text = as_text(image);
+  if (text.find('\0') != std::string_view::npos) {
+    clean.reserve(text.size());
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\0'), text.size());
+      clean += text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    text = clean;
+  }
+  std::string out;
+  out.reserve(text.size());
   bool in_debug = false;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
+    const std::string_view line = trimmed(text.substr(at, comment(text, at, end) - at));
     at = end + 1;
-    line = trimmed(line.substr(0, line.find("//")));
     if (in_debug) {
       if (line.find('}') != std::string_view::npos) in_debug = false;
       continue;
     }
-    if (line.empty() || line.starts_with(".file") || line.starts_with(".loc")) continue;
-    if (line.starts_with(".section") && line.find(".debug") != std::string_view::npos) {
-      in_debug = line.find('}') == std::string_view::npos;
-      continue;
+    if (line.empty()) continue;
+    if (line.front() == '.') {
+      if (line.starts_with(".file") || line.starts_with(".loc")) continue;
+      if (line.starts_with(".section") && line.find(".debug") != std::string_view::npos) {
+        in_debug = line.find('}') == std::string_view::npos;
+        continue;
+      }
     }
     if (!out.empty()) out += '\n';
     out += line;

@@ -118,8 +118,7 @@ double Library::plain() const {
           fail("lz4");
         hash(sha, out.data(), image.bytes);
       } else {
-        if (ZSTD_isError(
-                ZSTD_decompressDCtx(zstd, out.data(), image.bytes, in.data(), image.compressed_bytes)) != 0)
+        if (ZSTD_isError(ZSTD_decompressDCtx(zstd, out.data(), image.bytes, in.data(), image.compressed_bytes)) != 0)
           fail("zstd");
         hash(sha, out.data(), image.bytes);
       }
@@ -175,8 +174,8 @@ Whole run_whole(const std::string& path, unsigned workers) {
   const std::string command = "'" + program + "' --whole '" + path + "' " + std::to_string(workers);
   FILE* pipe = ::popen(command.c_str(), "re");
   Whole whole;
-  if (pipe == nullptr ||
-      std::fscanf(pipe, "%lf %lf %lu", &whole.wall_s, &whole.cpu_s, &whole.peak_bytes) != 3 || ::pclose(pipe) != 0)
+  if (pipe == nullptr || std::fscanf(pipe, "%lf %lf %lu", &whole.wall_s, &whole.cpu_s, &whole.peak_bytes) != 3 ||
+      ::pclose(pipe) != 0)
     fail(command + " failed");
   return whole;
 }

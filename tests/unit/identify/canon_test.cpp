@@ -22,12 +22,36 @@ TEST(Canon, OtherNamesStay) {
     EXPECT_EQ(canonical_name(name), name);
 }
 
+std::string symbol(std::string_view name, std::string_view self) {
+  std::string out;
+  append_symbol(out, name, self);
+  return out;
+}
+std::string section(std::string_view name, std::string_view self) {
+  std::string out;
+  append_section(out, name, self);
+  return out;
+}
+
 TEST(Canon, AFunctionSeesItselfAsAt) {
-  EXPECT_EQ(seen_from("N:k", "k"), "N:@");
-  EXPECT_EQ(seen_from("N:$k$x", "k"), "N:$@$x");
-  EXPECT_EQ(seen_from("S:.nv.constant0.k", "k"), "S:.nv.constant0.@");
-  for (const char* other : {"N:kk", "N:$kk$x", "N:$k", "S:.text.kk", "S:k", "?7", ""})
-    EXPECT_EQ(seen_from(other, "k"), other);
+  EXPECT_EQ(symbol("k", "k"), "N:@");
+  EXPECT_EQ(symbol("$k$x", "k"), "N:$@$x");
+  EXPECT_EQ(section(".nv.constant0.k", "k"), "S:.nv.constant0.@");
+  for (const char* other : {"kk", "$kk$x", "$k", "", "$"}) EXPECT_EQ(symbol(other, "k"), std::string("N:") + other);
+  EXPECT_EQ(section(".k", "k"), "S:.k");
+  for (const char* other : {".text.kk", "k", "", "k."}) EXPECT_EQ(section(other, "k"), std::string("S:") + other);
+  for (const char* name : {"", "k", "$$x"}) {
+    EXPECT_EQ(symbol(name, ""), std::string("N:") + name);
+    EXPECT_EQ(section(name, ""), std::string("S:") + name);
+  }
+}
+
+TEST(Canon, NamesThatStayAreNotCopied) {
+  CanonicalNames names;
+  const std::string plain = "_ZN8cusparse_k";
+  EXPECT_EQ(names.get(plain).data(), plain.data());
+  EXPECT_EQ(names.get("_ZN33_GLOBAL__N__0d0dc871_4_e"), "_ZN33_GLOBAL__N__00000000_4_e");
+  EXPECT_FALSE(holds_path_hash("_INTERNAL"));
 }
 
 TEST(Canon, Items) {
