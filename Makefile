@@ -50,8 +50,9 @@ test-vm: all ## the kernel suite on one kernel: KERNEL=5.10|6.1|6.12|7.x
 test-debug: all ## the kernel suite on a 6.1 with KASAN, lockdep, kmemleak
 	$(Q)tests/vm/suite debug-6.1
 
-bench: all ## speed of user space, with peers; writes build/bench/user.json
+bench: all ## speed of user space, with peers; writes build/bench/*.json
 	$(Q)tests/bench/user/run
+	$(Q)tests/bench/identify/run
 
 bench-kernel: all ## cost in guest instructions; writes build/bench/kernel.json
 	$(Q)tests/bench/kernel/run $(KERNELS)

@@ -11,9 +11,7 @@ namespace gpuwatch::identify {
 
 namespace {
 
-constexpr std::uint64_t kGroupBytes = 24 << 20;    // of working memory: some hundred hashes side by side
 constexpr std::uint64_t kMemoryBytes = 160 << 20;  // of all workers; one larger image runs alone
-constexpr std::size_t kGroupImages = 512;
 constexpr std::uint64_t kStoredGroupBytes = 32 << 20;
 
 std::string request(Operation operation, std::uint64_t size, std::span<const Image> images) {

@@ -79,13 +79,13 @@ std::vector<Module> ImageHasher::modules(const ByteSource& source, std::span<con
   struct Plan {
     std::size_t r = kNone;  // numbers in batch_
     std::size_t p = kNone;
-    std::string normal;  // PTX
     CubinPlan cubin;
   };
   std::vector<Module> modules(images.size());
   std::vector<Plan> plans(images.size());
   std::uint64_t stored_total = 0;
   std::uint64_t inflated_total = 0;
+  std::uint64_t normal_total = 0;  // PTX
   for (const Image& image : images) {
     if (in_pieces(image, limits_)) continue;
     // Compressed bytes are needed until they are inflated, others to the end.
@@ -95,14 +95,17 @@ std::vector<Module> ImageHasher::modules(const ByteSource& source, std::span<con
     } else {
       inflated_total += aligned(image.stored_bytes);
     }
+    if (image.kind == Kind::kPtx && !image.opaque && image.error.empty())
+      normal_total += aligned(ptx_normal_room(needs_inflating(image) ? image.bytes : image.stored_bytes));
   }
-  if (!stored_.reserve(stored_total) || !inflated_.reserve(inflated_total)) {
+  if (!stored_.reserve(stored_total) || !inflated_.reserve(inflated_total) || !normal_.reserve(normal_total)) {
     for (Module& module : modules) module.errors.push_back("out of memory");
     return modules;
   }
 
   batch_.clear();
   std::uint64_t at = 0;
+  std::uint64_t normal_at = 0;
   for (std::size_t i = 0; i < images.size(); ++i) {
     const Image& image = images[i];
     Module& module = modules[i];
@@ -156,9 +159,11 @@ std::vector<Module> ImageHasher::modules(const ByteSource& source, std::span<con
       if (module.sm == 0) module.sm = image.sm;
     } else if (image.kind == Kind::kPtx) {
       if (module.sm == 0) module.sm = find_ptx_header(bytes).sm;
-      plan.normal = ptx_normal_form(bytes);
+      const std::uint64_t room = aligned(ptx_normal_room(bytes.size()));
+      const std::size_t size = ptx_normal_form(bytes, normal_.span().subspan(normal_at, room));
       plan.p = batch_.begin();
-      batch_.add(as_bytes(plan.normal));
+      batch_.add(normal_.bytes().subspan(normal_at, size));
+      normal_at += room;
     }
   }
   batch_.run();

@@ -31,7 +31,14 @@ class ImageHasher {
   HashBatch batch_;
   PageBuffer stored_;
   PageBuffer inflated_;
+  PageBuffer normal_;
 };
+
+// How much one call of modules() should be given. Long sequences are hashed
+// beside many short ones: a group that is small against its largest image
+// leaves most of the processor's lanes empty.
+inline constexpr std::uint64_t kGroupBytes = 48 << 20;  // by working_bytes()
+inline constexpr std::size_t kGroupImages = 512;
 
 // Memory that hashing an image takes.
 std::uint64_t working_bytes(const Image& image);

@@ -2,6 +2,7 @@
 #include "identify/ptx.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gpuwatch::identify {
 
@@ -9,6 +10,7 @@ namespace {
 
 constexpr std::size_t kTargetWithin = 64;
 constexpr std::size_t kLeadMax = 4096;
+constexpr std::size_t kPiece = 32;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -31,11 +33,15 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(first, last - first);
 }
 
-// Where in [at, end) a comment begins, or `end`.
-std::size_t comment(std::string_view text, std::size_t at, std::size_t end) {
-  for (; at + 1 < end; ++at)
-    if (text[at] == '/' && text[at + 1] == '/') return at;
-  return end;
+// Short copies by pieces of a fixed size are one instruction each; `out` and
+// `from` have room for the last one. Gives the end.
+char* copy_line(char* out, const char* from, std::size_t size, std::size_t room) {
+  if (room < ((size + kPiece - 1) & ~(kPiece - 1))) {
+    std::memcpy(out, from, size);
+    return out + size;
+  }
+  for (std::size_t at = 0; at < size; at += kPiece) std::memcpy(out + at, from + at, kPiece);
+  return out + size;
 }
 
 }  // namespace
@@ -90,7 +96,7 @@ Bytes ptx_text(Bytes image) {
   return image;
 }
 
-std::string ptx_normal_form(Bytes image) {
+std::size_t ptx_normal_form(Bytes image, std::span<std::uint8_t> room) {
   std::string clean;
   std::string_view text = as_text(image);
   if (text.find('\0') != std::string_view::npos) {
@@ -102,12 +108,14 @@ std::string ptx_normal_form(Bytes image) {
     }
     text = clean;
   }
-  std::string out;
-  out.reserve(text.size());
+  char* const begin = reinterpret_cast<char*>(room.data());
+  char* out = begin;
   bool in_debug = false;
+  std::size_t comment = text.find("//");  // the next one; most texts have few
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = trimmed(text.substr(at, comment(text, at, end) - at));
+    if (comment < at) comment = text.find("//", at);
+    const std::string_view line = trimmed(text.substr(at, std::min(comment, end) - at));
     at = end + 1;
     if (in_debug) {
       if (line.find('}') != std::string_view::npos) in_debug = false;
@@ -121,9 +129,15 @@ std::string ptx_normal_form(Bytes image) {
         continue;
       }
     }
-    if (!out.empty()) out += '\n';
-    out += line;
+    if (out != begin) *out++ = '\n';
+    out = copy_line(out, line.data(), line.size(), static_cast<std::size_t>(text.data() + text.size() - line.data()));
   }
+  return static_cast<std::size_t>(out - begin);
+}
+
+std::string ptx_normal_form(Bytes image) {
+  std::string out(ptx_normal_room(image.size()), '\0');
+  out.resize(ptx_normal_form(image, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()}));
   return out;
 }
 

@@ -34,6 +34,11 @@ PtxHeader find_ptx_header(Bytes image);
 // NULs, // comments, blank lines, .file and .loc lines and debug sections gone,
 // lines trimmed and joined by \n.
 std::string ptx_normal_form(Bytes image);
+// The same into `room`, which has ptx_normal_room() bytes; gives the length.
+std::size_t ptx_normal_form(Bytes image, std::span<std::uint8_t> room);
+constexpr std::size_t ptx_normal_room(std::size_t image_bytes) {
+  return image_bytes + 64;
+}
 
 // Without the NULs at its end.
 Bytes ptx_text(Bytes image);

@@ -228,7 +228,7 @@ void HashBatch::run_lanes() {
   };
 
   // Below this many lanes the SHA unit is faster.
-  constexpr std::size_t kWideMin = 7;
+  constexpr std::size_t kWideMin = 9;
   if (wide_ && busy >= kWideMin) {
     WideState state;
     const std::uint8_t* data[kWideLanes];

@@ -67,17 +67,14 @@ struct Quiet : identify::Sink {
   void error(const std::string& file, const std::string& what) override { fail(file + ": " + what); }
 };
 
-// What a worker takes at once.
-constexpr std::uint64_t kGroupBytes = 24 << 20;
-constexpr std::size_t kGroupImages = 512;
-
+// As a worker gets them.
 std::vector<std::span<const Image>> groups_of(std::span<const Image> images) {
   std::vector<std::span<const Image>> out;
   while (!images.empty()) {
     std::size_t count = 0;
     std::uint64_t total = 0;
-    while (count < images.size() && count < kGroupImages &&
-           (count == 0 || total + identify::working_bytes(images[count]) <= kGroupBytes))
+    while (count < images.size() && count < identify::kGroupImages &&
+           (count == 0 || total + identify::working_bytes(images[count]) <= identify::kGroupBytes))
       total += identify::working_bytes(images[count++]);
     out.push_back(images.first(count));
     images = images.subspan(count);
