@@ -65,14 +65,31 @@ std::optional<bool> is_own(const ContainerFacts& container, const GpuUse& use) {
   return true;
 }
 
-std::string rules_of(const ContainerFacts& container) {
+std::string filter_of(const ContainerFacts& container) {
   std::string out;
-  if (container.device_programs)
-    out += *container.device_programs == 0 ? "; no device filter" : "; a BPF device filter lets it through";
+  if (container.device_programs && *container.device_programs == 0) out += "; no device filter";
+  if (!container.filter_unread.empty()) out += "; its device filter is not readable: " + container.filter_unread;
+  if (container.filter_allows) {
+    const bool all = container.filter_allows->size() == static_cast<std::size_t>(kGpuMinorsMax);
+    out += "; its device filter allows " + (all ? "every GPU" : list_of(*container.filter_allows));
+  }
   if (container.device_rules.empty()) return out;
   out += "; device cgroup:";
   for (const std::string& rule : container.device_rules) out += " [" + rule + "]";
   return out;
+}
+
+std::string without_separator(std::string text) {
+  if (text.starts_with("; ")) text.erase(0, 2);
+  return text;
+}
+
+// nvidia.com/gpu, also with a word before, as management.nvidia.com/gpu has.
+bool is_nvidia_kind(std::string_view kind) {
+  const std::size_t slash = kind.find('/');
+  if (slash == std::string_view::npos) return false;
+  const std::string_view vendor = kind.substr(0, slash), what = kind.substr(slash + 1);
+  return (vendor == "nvidia.com" || vendor.ends_with(".nvidia.com")) && (what == "gpu" || what == "mig");
 }
 
 }  // namespace
@@ -92,15 +109,39 @@ std::optional<std::vector<std::int32_t>> visible_minors(std::string_view value, 
   return minors;
 }
 
+std::optional<std::vector<std::int32_t>> cdi_minors(const std::vector<std::string>& devices,
+                                                    const model::GpuList& gpus) {
+  std::vector<std::int32_t> minors;
+  for (const std::string& device : devices) {
+    const std::size_t equals = device.find('=');
+    if (equals == std::string::npos || !is_nvidia_kind(std::string_view(device).substr(0, equals))) continue;
+    const std::string_view name = std::string_view(device).substr(equals + 1);
+    const auto named_here =
+        name.empty() || name.find(',') != std::string_view::npos ? std::nullopt : visible_minors(name, gpus);
+    if (!named_here) return std::nullopt;  // "all", or one that is not known here
+    for (const std::int32_t minor : *named_here)
+      if (!holds(minors, minor)) minors.push_back(minor);
+  }
+  if (minors.empty()) return std::nullopt;
+  return minors;
+}
+
 std::optional<AllocationFinding> judge(const ContainerFacts& container, const GpuUse& use, const model::GpuList& gpus) {
   if (!container.own_mounts || use.minor < 0) return std::nullopt;
   const std::optional<bool> own = is_own(container, use);
   std::string evidence;
   bool outside = false;
   const auto visible = container.visible_devices ? visible_minors(*container.visible_devices, gpus) : std::nullopt;
+  const auto cdi = visible ? std::nullopt : cdi_minors(container.cdi_devices, gpus);
   if (visible) {
     outside = !holds(*visible, use.minor);
     evidence = "NVIDIA_VISIBLE_DEVICES=" + container.visible_devices->substr(0, kShownMax) + " is " + list_of(*visible);
+  } else if (cdi) {
+    outside = !holds(*cdi, use.minor);
+    evidence = "CDI gave";
+    for (const std::string& device : container.cdi_devices)
+      if (evidence.size() < kShownMax) evidence += " " + device.substr(0, kShownMax);
+    evidence += ", which is " + list_of(*cdi);
   } else if (container.nodes && (own || container.dev_ready_ns != 0)) {
     std::vector<std::int32_t> given;
     for (const NodeFacts& node : *container.nodes) {
@@ -112,13 +153,19 @@ std::optional<AllocationFinding> judge(const ContainerFacts& container, const Gp
     outside = !holds(given, use.minor);
     evidence = "its /dev was given " + list_of(given);
   }
+  // What the filter does not let through was not given, whoever says so; but a
+  // variable or an annotation that names it decides.
+  if (!visible && !cdi && container.filter_allows && use.minor < kGpuMinorsMax &&
+      !holds(*container.filter_allows, use.minor))
+    outside = true;
   if (own == true) {
     evidence += (evidence.empty() ? "" : "; ");
     evidence += "the node is not the host's and not the runtime's: inode " + std::to_string(use.node->ino) +
                 " on device " + std::to_string(use.node->dev >> 20) + ":" + std::to_string(use.node->dev & 0xfffff);
   }
   if (!outside && own != true) return std::nullopt;
-  return AllocationFinding{outside ? "outside_allocation" : "own_node", evidence + rules_of(container)};
+  return AllocationFinding{outside ? "outside_allocation" : "own_node",
+                           without_separator(evidence + filter_of(container))};
 }
 
 }  // namespace gpuwatch::attribute

@@ -15,6 +15,8 @@
 
 namespace gpuwatch::attribute {
 
+inline constexpr std::int32_t kGpuMinorsMax = 64;
+
 // One node, as stat(2) tells it; `dev` as records have it.
 struct NodeFacts {
   std::int32_t minor = -1;
@@ -33,6 +35,12 @@ struct ContainerFacts {
   std::uint64_t dev_ready_ns = 0;
   std::vector<std::string> device_rules;         // of a v1 device cgroup, as it lists them
   std::optional<std::uint32_t> device_programs;  // BPF programs that filter devices
+  // GPU minors, below kGpuMinorsMax, that the device cgroup or all of those
+  // programs let be opened for reading and writing; nothing: no filter, or
+  // not readable, for the reason in `filter_unread`.
+  std::optional<std::vector<std::int32_t>> filter_allows;
+  std::string filter_unread;
+  std::vector<std::string> cdi_devices;  // "nvidia.com/gpu=0", of annotations of its bundle
 };
 
 struct GpuUse {
@@ -52,5 +60,9 @@ std::optional<AllocationFinding> judge(const ContainerFacts& container, const Gp
 // none by itself ("all", "void", "none") or something that is not known here.
 // Its indices count in the order of PCI addresses, not in minors.
 std::optional<std::vector<std::int32_t>> visible_minors(std::string_view value, const model::GpuList& gpus);
+
+// The same for CDI devices. Those of others than NVIDIA name no GPU.
+std::optional<std::vector<std::int32_t>> cdi_minors(const std::vector<std::string>& devices,
+                                                    const model::GpuList& gpus);
 
 }  // namespace gpuwatch::attribute

@@ -2,13 +2,14 @@
 #include "attribute/allocation_facts.h"
 
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "attribute/device_program.h"
+#include "attribute/names_files.h"
 #include "attribute/process_lookup.h"
 #include "base/fd.h"
 #include "base/io.h"
@@ -17,7 +18,7 @@ namespace gpuwatch::attribute {
 
 namespace {
 
-constexpr std::int32_t kMinorsMax = 64;
+constexpr std::int32_t kMinorsMax = kGpuMinorsMax;
 constexpr unsigned kControlMinor = 195;  // major of nvidiaN and nvidiactl
 constexpr std::size_t kEnvironMax = 256 << 10;
 constexpr std::size_t kRulesMax = 32;
@@ -97,15 +98,47 @@ std::optional<std::string> cgroup_path(std::string_view text, std::string_view c
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> count_programs(const std::string& cgroup) {
-  const base::Fd fd(::open(cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return std::nullopt;
-  bpf_attr query{};
-  query.query.target_fd = static_cast<__u32>(fd.get());
-  query.query.attach_type = BPF_CGROUP_DEVICE;
-  query.query.query_flags = BPF_F_QUERY_EFFECTIVE;
-  if (::syscall(SYS_bpf, BPF_PROG_QUERY, &query, sizeof query) != 0) return std::nullopt;
-  return query.query.prog_cnt;
+// Of the minors that can be, those that one rule of a v1 device cgroup covers
+// for reading and writing: "c 195:0 rw", "c 195:* rwm", "a *:* rwm".
+void allow_by_rule(std::string_view rule, std::vector<std::int32_t>& allowed) {
+  const std::string number = std::to_string(kControlMinor);
+  const std::size_t colon = rule.find(':');
+  const std::size_t space = colon == std::string_view::npos ? colon : rule.find(' ', colon);
+  if (space == std::string_view::npos || colon < 2) return;
+  const std::string_view access = rule.substr(space);
+  if (access.find('r') == std::string_view::npos || access.find('w') == std::string_view::npos) return;
+  const std::string_view major_number = rule.substr(2, colon - 2);
+  if (major_number != "*" && major_number != number) return;
+  const std::string_view minor_number = rule.substr(colon + 1, space - colon - 1);
+  for (std::int32_t i = 0; i < kMinorsMax; ++i)
+    if (minor_number == "*" || minor_number == std::to_string(i)) allowed.push_back(i);
+}
+
+void run_programs(const std::string& cgroup, ContainerFacts& facts) {
+  auto programs = read_device_programs(cgroup);
+  if (!programs) {
+    facts.filter_unread = programs.error().message();
+    return;
+  }
+  facts.device_programs = static_cast<std::uint32_t>(programs->size());
+  if (programs->empty()) return;
+  std::vector<std::int32_t> allowed;
+  for (std::int32_t i = 0; i < kMinorsMax; ++i) {
+    bool all = true;
+    for (const DeviceProgram& program : *programs) {
+      DeviceAccess device;
+      device.major = kControlMinor;
+      device.minor = static_cast<std::uint32_t>(i);
+      const auto lets = run_device_program(program, device);
+      if (!lets) {
+        facts.filter_unread = "its program does what is not known here";
+        return;
+      }
+      all = all && *lets;
+    }
+    if (all) allowed.push_back(i);
+  }
+  facts.filter_allows = std::move(allowed);
 }
 
 void read_device_cgroup(const base::Fd& process, ContainerFacts& facts) {
@@ -113,6 +146,7 @@ void read_device_cgroup(const base::Fd& process, ContainerFacts& facts) {
   if (!text) return;
   if (const auto v1 = cgroup_path(*text, "devices")) {
     auto list = base::read_text_file("/sys/fs/cgroup/devices" + *v1 + "/devices.list", 16384);
+    if (list.ok()) facts.filter_allows.emplace();
     for (std::string_view rest = list.ok() ? std::string_view(*list) : ""; !rest.empty();) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
@@ -120,9 +154,10 @@ void read_device_cgroup(const base::Fd& process, ContainerFacts& facts) {
       if ((line.starts_with("a ") || line.starts_with("c 195:") || line.starts_with("c *:")) &&
           facts.device_rules.size() < kRulesMax)
         facts.device_rules.emplace_back(line);
+      allow_by_rule(line, *facts.filter_allows);
     }
   } else if (const auto v2 = cgroup_path(*text, "")) {
-    facts.device_programs = count_programs("/sys/fs/cgroup" + *v2);
+    run_programs("/sys/fs/cgroup" + *v2, facts);
   }
 }
 
@@ -135,7 +170,7 @@ bool has_own_mounts(const base::Fd& process) {
 
 }  // namespace
 
-ContainerFacts read_container_facts(const std::vector<ProcessName>& candidates) {
+ContainerFacts read_container_facts(const std::vector<ProcessName>& candidates, const std::string& container_id) {
   for (const ProcessName& name : candidates) {
     const base::Fd process = open_process(name.tgid, name.start_ns);
     if (!process.valid()) continue;
@@ -145,6 +180,7 @@ ContainerFacts read_container_facts(const std::vector<ProcessName>& candidates) 
     read_dev(process, facts);
     read_environment(process, facts);
     read_device_cgroup(process, facts);
+    facts.cdi_devices = read_cdi_devices({}, container_id);
     if (still_there(process, name.start_ns)) return facts;
   }
   return {};

@@ -58,8 +58,8 @@ std::vector<ProcessName> candidates_of(const gpuwatch_rec& head, const model::Ac
 }
 
 void look(Shared& shared, const gpuwatch_rec& head, const std::vector<ProcessName>& names, GpuUse use,
-          const model::GpuList& gpus) {
-  const ContainerFacts facts = read_container_facts(names);
+          const model::GpuList& gpus, const std::string& container_id) {
+  const ContainerFacts facts = read_container_facts(names, container_id);
   use.host_node = read_host_node(use.minor);
   shared.looked.fetch_add(1);
   if (!facts.nodes && !facts.visible_devices) shared.unknown.fetch_add(1);
@@ -98,11 +98,11 @@ void AllocationWatch::opened(const model::RawRecord& open, const model::Actor& a
   if (seen) return;
   seen = true;
   impl_->shared->waiting.fetch_add(1);
-  const bool taken =
-      impl_->background.submit([shared = impl_->shared, head, names = candidates_of(head, actor), use, gpus] {
-        look(*shared, head, names, use, gpus);
-        shared->waiting.fetch_sub(1);
-      });
+  const bool taken = impl_->background.submit([shared = impl_->shared, head, names = candidates_of(head, actor), use,
+                                               gpus, id = std::string(actor.container_id)] {
+    look(*shared, head, names, use, gpus, id);
+    shared->waiting.fetch_sub(1);
+  });
   if (!taken) impl_->shared->waiting.fetch_sub(1);
 }
 

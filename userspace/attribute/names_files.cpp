@@ -166,6 +166,22 @@ class KubeletSource : public NameSource {
 
 }  // namespace
 
+std::vector<std::string> read_cdi_devices(const std::string& root, const std::string& container_id) {
+  static constexpr const char* kPlaces[][2] = {
+      {"/run/containerd/io.containerd.runtime.v2.task/k8s.io/", "/config.json"},
+      {"/run/containerd/io.containerd.runtime.v2.task/default/", "/config.json"},
+      {"/run/containerd/io.containerd.runtime.v2.task/moby/", "/config.json"},
+      {"/run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/", "/config.json"},
+      {"/run/containers/storage/overlay-containers/", "/userdata/config.json"},
+      {"/var/lib/containers/storage/overlay-containers/", "/userdata/config.json"},
+      {"/var/lib/containers/storage/vfs-containers/", "/userdata/config.json"}};
+  if (words::is_id64(container_id))
+    for (const auto& place : kPlaces)
+      if (const auto text = read_regular(root + place[0] + container_id + place[1]))
+        return cdi_devices_from_bundle(*text);
+  return {};
+}
+
 std::unique_ptr<NameSource> make_bundle_source(const std::string& root) {
   return std::make_unique<BundleSource>(root);
 }

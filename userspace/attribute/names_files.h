@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "attribute/names_source.h"
 
@@ -16,6 +17,8 @@ std::unique_ptr<NameSource> make_bundle_source(const std::string& root);
 // containers/storage of podman and cri-o, of root.
 std::unique_ptr<NameSource> make_podman_store_source(const std::string& root);
 std::unique_ptr<NameSource> make_docker_store_source(const std::string& root);
+// CDI devices of the container's bundle, of containerd, docker, cri-o or podman.
+std::vector<std::string> read_cdi_devices(const std::string& root, const std::string& container_id);
 // /var/log/containers and /var/log/pods.
 std::unique_ptr<NameSource> make_kubelet_source(const std::string& root);
 

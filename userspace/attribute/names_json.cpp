@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribute/names_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace gpuwatch::attribute {
@@ -101,6 +102,23 @@ std::optional<NameAnswer> names_from_bundle(std::string_view json_text) {
     answer.complete_with(std::move(more));
   }
   return finished(std::move(answer));
+}
+
+std::vector<std::string> cdi_devices_from_bundle(std::string_view json_text) {
+  std::vector<std::string> devices;
+  const Json json = parse(json_text);
+  const Json* notes = member(json, "annotations");
+  if (notes == nullptr || !notes->is_object()) return devices;
+  for (const auto& [key, value] : notes->items()) {
+    if (!key.starts_with("cdi.k8s.io/") || !value.is_string()) continue;
+    const auto& all = value.get_ref<const std::string&>();
+    for (std::string_view rest = all; !rest.empty() && devices.size() < kCdiDevicesMax;) {
+      const std::string_view word = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+      if (word.find('=') != std::string_view::npos && word.size() <= kNameBytesMax) devices.emplace_back(word);
+    }
+  }
+  return devices;
 }
 
 std::optional<NameAnswer> names_from_store(std::string_view json_text, std::string_view container_id) {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "attribute/names_source.h"
 
@@ -19,6 +21,11 @@ std::optional<NameAnswer> names_from_engine(std::string_view json);
 
 // config.json of an OCI bundle, with the annotations of containerd and cri-o.
 std::optional<NameAnswer> names_from_bundle(std::string_view json);
+
+// CDI devices, "vendor/class=name", of the annotations cdi.k8s.io/... of the
+// config.json of an OCI bundle; at most kCdiDevicesMax.
+inline constexpr std::size_t kCdiDevicesMax = 64;
+std::vector<std::string> cdi_devices_from_bundle(std::string_view json);
 
 // containers.json of containers/storage: the entry of that id.
 std::optional<NameAnswer> names_from_store(std::string_view json, std::string_view container_id);

@@ -128,6 +128,62 @@ TEST(Allocation, EvidenceNamesTheDeviceCgroup) {
             std::string::npos);
 }
 
+TEST(Allocation, EvidenceNamesTheDeviceFilter) {
+  ContainerFacts facts = given_gpu0();
+  const auto evidence = [&] { return judge(facts, use_of(1, node(1, 60)), kGpus)->evidence; };
+  facts.device_programs = 1;
+  facts.filter_allows = std::vector<std::int32_t>{0};
+  EXPECT_NE(evidence().find("its device filter allows gpu0"), std::string::npos) << evidence();
+  facts.filter_allows->clear();
+  for (std::int32_t i = 0; i < kGpuMinorsMax; ++i) facts.filter_allows->push_back(i);
+  EXPECT_NE(evidence().find("its device filter allows every GPU"), std::string::npos) << evidence();
+  facts.filter_allows.reset();
+  facts.filter_unread = "no right to";
+  EXPECT_NE(evidence().find("its device filter is not readable: no right to"), std::string::npos) << evidence();
+}
+
+// By its own nodes nothing is known; the filter lets only GPU 0 through, so GPU
+// 1 came some other way. A variable that names GPU 1 decides against it.
+TEST(Allocation, WhatTheFilterKeepsOutWasNotGiven) {
+  ContainerFacts facts;
+  facts.own_mounts = true;
+  facts.filter_allows = std::vector<std::int32_t>{0};
+  EXPECT_EQ(reason(facts, use_of(0, node(0, 50))), "");
+  EXPECT_EQ(reason(facts, use_of(1, node(1, 60))), "outside_allocation");
+  EXPECT_TRUE(judge(facts, use_of(1, node(1, 60)), kGpus)->evidence.starts_with("its device filter allows gpu0"));
+  EXPECT_EQ(reason(facts, use_of(kGpuMinorsMax, node(kGpuMinorsMax, 60))), "") << "not computed for that minor";
+  facts.visible_devices = "GPU-5555";
+  EXPECT_EQ(reason(facts, use_of(1, node(1, 60))), "");
+}
+
+TEST(Allocation, CdiDevicesDecideWhereNoVariableDoes) {
+  ContainerFacts facts = given_gpu0();
+  facts.nodes = std::vector<NodeFacts>{node(0, 100, 5, 6), node(1, 101, 5, 6)};
+  facts.visible_devices = "void";            // what a runtime sets in CDI mode
+  facts.cdi_devices = {"nvidia.com/gpu=1"};  // by address: minor 0
+  EXPECT_EQ(reason(facts, use_of(0, node(0, 100, 5, 6))), "");
+  const auto finding = judge(facts, use_of(1, node(1, 101, 5, 6)), kGpus);
+  ASSERT_TRUE(finding.has_value());
+  EXPECT_EQ(finding->reason, "outside_allocation");
+  EXPECT_NE(finding->evidence.find("CDI gave nvidia.com/gpu=1, which is gpu0"), std::string::npos) << finding->evidence;
+  facts.visible_devices = "GPU-5555";  // the variable names GPU 1
+  EXPECT_EQ(reason(facts, use_of(1, node(1, 101, 5, 6))), "");
+}
+
+TEST(CdiMinors, FormsOfDevices) {
+  using Minors = std::vector<std::int32_t>;
+  const auto minors = [](std::vector<std::string> devices) { return cdi_minors(devices, kGpus).value_or(Minors{-1}); };
+  EXPECT_EQ(minors({"nvidia.com/gpu=0"}), Minors{1});
+  EXPECT_EQ(minors({"nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=1"}), (Minors{1, 0}));
+  EXPECT_EQ(minors({"k8s.device-plugin.nvidia.com/gpu=GPU-55555555-6666-7777-8888-999999999999"}), Minors{1});
+  EXPECT_EQ(minors({"nvidia.com/mig=0:1"}), Minors{1});
+  EXPECT_EQ(minors({"vendor.com/nic=0", "nvidia.com/gpu=1"}), Minors{0});
+  for (const char* device : {"nvidia.com/gpu=all", "nvidia.com/gpu=", "nvidia.com/gpu=7", "nvidia.com/gpu=0,1",
+                             "vendor.com/gpu=0", "xnvidia.com/gpu=0", "nvidia.com/gds=0", "nvidia.com=0", "=0"})
+    EXPECT_EQ(minors({device}), Minors{-1}) << device;
+  EXPECT_EQ(minors({}), Minors{-1});
+}
+
 TEST(VisibleMinors, IndicesUuidsAndMig) {
   using Minors = std::vector<std::int32_t>;
   const auto minors = [](std::string_view value) { return visible_minors(value, kGpus).value_or(Minors{-1}); };

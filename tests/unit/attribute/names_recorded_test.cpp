@@ -10,6 +10,7 @@
 
 #include "attribute/container.h"
 #include "attribute/names_files.h"
+#include "attribute/names_json.h"
 #include "attribute/names_socket.h"
 #include "base/clock.h"
 #include "unit/attribute/socket_server.h"
@@ -91,6 +92,13 @@ TEST(NamesRecorded, Podman) {
   EXPECT_FALSE(ask("podman", std::string(64, 'c')));
   const Root root("/var/lib/containers/storage/vfs-containers/containers.json", "podman.containers.json");
   expect_podman(make_podman_store_source(root.path())->lookup({"podman", id, {}}, patience()).value(), false);
+}
+
+// podman passes annotations on to its bundle.
+TEST(NamesRecorded, CdiAnnotationOfPodman) {
+  std::ifstream file(NAMES_DATA "/podman.cdi.config.json");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(cdi_devices_from_bundle(text), std::vector<std::string>{"nvidia.com/gpu=0"});
 }
 
 TEST(NamesRecorded, Docker) {

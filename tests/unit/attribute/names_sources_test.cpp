@@ -134,6 +134,21 @@ TEST_F(Root, FilesOfTheKubelet) {
   EXPECT_EQ(pod->pod_name, "web-1");
 }
 
+TEST_F(Root, CdiDevicesOfABundle) {
+  using Devices = std::vector<std::string>;
+  EXPECT_EQ(read_cdi_devices(root_, kId), Devices{});
+  const std::string config =
+      R"({"annotations":{"cdi.k8s.io/a_0":"nvidia.com/gpu=0,nvidia.com/gpu=1","cdi.k8s.io/b":"nvidia.com/gpu=all","cdi.k8s.io/c":7,"cdi.k8s.io/d":"none,,","other":"x=y"}})";
+  put("/var/lib/containers/storage/overlay-containers/" + kId + "/userdata/config.json", config);
+  EXPECT_EQ(read_cdi_devices(root_, kId), (Devices{"nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"}));
+  EXPECT_EQ(read_cdi_devices(root_, "../../etc"), Devices{});
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "nvidia.com/gpu=" + std::to_string(i) + ",";
+  EXPECT_EQ(cdi_devices_from_bundle(R"({"annotations":{"cdi.k8s.io/a":")" + many + R"("}})").size(), kCdiDevicesMax);
+  for (const char* text : {"", "[]", R"({"annotations":[]})", R"({"annotations":"cdi.k8s.io/a"})"})
+    EXPECT_TRUE(cdi_devices_from_bundle(text).empty()) << text;
+}
+
 // A link, a pipe, and an id that is a way out of the folder.
 TEST_F(Root, FilesThatAreNone) {
   const std::string folder = "/var/lib/docker/containers/" + kId;
