@@ -54,12 +54,13 @@ Result<std::string> make_shard_directory() {
 
 // Environment of the command: ours, with the recorder put in front.
 std::vector<std::string> environment_with(const std::string& library, const std::string& directory,
-                                          const std::string& plan) {
+                                          const std::string& plan, std::optional<std::uint64_t> images_mib) {
   std::vector<std::string> result;
   std::string preload = "LD_PRELOAD=" + library;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     if (text.starts_with(GW_ENV_DIR "=") || text.starts_with(GW_ENV_PLAN "=")) continue;
+    if (images_mib && text.starts_with(GW_ENV_IMAGES "=")) continue;
     if (text.starts_with("LD_PRELOAD=")) {
       if (text.size() > 11) preload += ":" + std::string(text.substr(11));
       continue;
@@ -69,7 +70,16 @@ std::vector<std::string> environment_with(const std::string& library, const std:
   result.push_back(preload);
   result.push_back(std::string(GW_ENV_DIR "=") + directory);
   if (!plan.empty()) result.push_back(std::string(GW_ENV_PLAN "=") + plan);
+  if (images_mib) result.push_back(std::string(GW_ENV_IMAGES "=") + std::to_string(*images_mib));
   return result;
+}
+
+// MiB that the images of one process may take; nothing: the recorder's own bound.
+std::optional<std::uint64_t> images_of(const Flags& flags) {
+  if (flags.has("no-images")) return 0;
+  const auto bytes = flags.number("images-max");
+  if (!bytes) return std::nullopt;
+  return std::min<std::uint64_t>((*bytes + (1 << 20) - 1) >> 20, 1 << 20);
 }
 
 std::vector<char*> pointers_to(std::vector<std::string>& strings) {
@@ -169,14 +179,15 @@ Status save_image(const model::RawRecord& record, const std::string& directory, 
 }
 
 Result<model::LossCounts> save(const preload::Recording& recording, const std::string& directory,
-                               source::GwcapWriter& writer, ImageCounts& images) {
+                               source::GwcapWriter& writer, bool with_images, ImageCounts& images) {
   const model::Bytes all(recording.bytes);
   for (std::size_t at = 0; at < all.size();) {
     const auto record = model::parse_record(all.subspan(at));
     if (!record) return Error(Code::kBadInput, "shards: record at byte " + std::to_string(at) + " has a bad length");
+    at += record->head.len;
+    if (record->head.type == GPUWATCH_REC_IMAGE && !with_images) continue;
     if (Status status = save_image(*record, directory, writer, images); !status.ok()) return std::move(status.error());
     if (Status status = writer.append(*record); !status.ok()) return std::move(status.error());
-    at += record->head.len;
   }
   source::GwcapFooter footer;
   footer.lost.by_reason[GPUWATCH_LOSS_RING_FULL] = recording.lost_full;
@@ -205,8 +216,7 @@ Result<std::string> find_recorder() {
 }
 
 Result<int> record_command(const Flags& flags, const source::GwcapOptions& options) {
-  for (const char* name :
-       {"node", "pid", "cgroup", "class", "ring-bytes", "flight-recorder", "no-images", "images-max"})
+  for (const char* name : {"node", "pid", "cgroup", "class", "ring-bytes", "flight-recorder"})
     if (flags.has(name))
       return Error(Code::kBadInput, "--" + std::string(name) +
                                         " concerns the kernel module; a command after -- is recorded whole (filter "
@@ -242,7 +252,7 @@ Result<int> record_command(const Flags& flags, const source::GwcapOptions& optio
   const auto duration = flags.duration("duration");
   const std::uint64_t deadline =
       duration ? base::monotonic_ns() + static_cast<std::uint64_t>(duration->count()) : ~std::uint64_t{0};
-  auto pid = start(flags.rest(), environment_with(*library, *directory, plan_to_use));
+  auto pid = start(flags.rest(), environment_with(*library, *directory, plan_to_use, images_of(flags)));
   if (!pid) {
     ::unlink(flags.text("output").c_str());
     return std::move(pid.error());
@@ -253,7 +263,7 @@ Result<int> record_command(const Flags& flags, const source::GwcapOptions& optio
   auto recording = preload::read_shards(*directory);
   if (!recording) return std::move(recording.error());
   ImageCounts images;
-  auto lost = save(*recording, *directory, *writer, images);
+  auto lost = save(*recording, *directory, *writer, !flags.has("no-images"), images);
   if (!lost) return std::move(lost.error());
   for (const std::string& note : notes_of(*recording)) say(note);
   for (const std::string& note : images.notes()) say(note);

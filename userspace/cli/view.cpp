@@ -124,6 +124,33 @@ std::size_t View::show(const model::RawRecord& record, Who&& who, std::string& o
   return print(out);
 }
 
+// One by one: pseudonyms live until the next ones are made.
+std::size_t View::print_code(std::string& out) {
+  std::size_t lines = 0;
+  for (model::StoryEvent event : code_events_) {
+    std::string name, file;
+    auto* body = std::get_if<model::ModuleBody>(&event.body);
+    if (options_.privacy != nullptr && body != nullptr) {
+      // Heads that come from events about calls are hidden already.
+      if (event.kind == model::StoryKind::kModuleLoad) {
+        model::RawRecord bare;
+        bare.head = event.head;
+        event.head = options_.privacy->hide(bare).head;
+      }
+      body->name = name = options_.privacy->pseudonym("module", body->name);
+      body->source = file = options_.privacy->pseudonym("file", body->source);
+    }
+    if (filter_) {
+      model::Call call;
+      call.record.head = event.head;
+      if (!filter_->matches(call, shown_actor(event.head))) continue;
+    }
+    events_.assign(1, event);
+    lines += print(out);
+  }
+  return lines;
+}
+
 void View::report(const model::Call& call, bool wanted) {
   events_.clear();
   story_.observe(call, events_);
@@ -179,25 +206,39 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
       allocation_->opened(record, who(), options_.gpus->gpus());
     lines = print_unallocated(out);
   }
-  if (options_.privacy == nullptr) return lines + show(record, who, out);
-  // From here on nobody sees the real names, the filter neither.
-  const model::RawRecord hidden = options_.privacy->hide(record);
-  std::optional<model::Actor> shown;
-  return lines + show(
-                     hidden,
-                     [&]() -> const model::Actor& {
-                       if (!shown) shown = options_.privacy->hide(who());
-                       return *shown;
-                     },
-                     out);
+  events_.clear();
+  if (options_.privacy == nullptr) {
+    lines += show(record, who, out);
+  } else {
+    // Nobody sees the real names, the filter neither.
+    const model::RawRecord hidden = options_.privacy->hide(record);
+    std::optional<model::Actor> shown;
+    lines += show(
+        hidden,
+        [&]() -> const model::Actor& {
+          if (!shown) shown = options_.privacy->hide(who());
+          return *shown;
+        },
+        out);
+  }
+  if (options_.code == nullptr) return lines;
+  code_events_.clear();
+  options_.code->observe(
+      record, events_, [this](const gpuwatch_rec& head) { return attributor_.actor_of(head); }, code_events_);
+  return lines + print_code(out);
 }
 
 std::size_t View::settle(std::uint64_t now_ns, std::string& out) {
-  const std::size_t lines = allocation_ ? print_unallocated(out) : 0;
-  if ((options_.raw && options_.reports == nullptr) || filter_) return lines;
+  std::size_t lines = allocation_ ? print_unallocated(out) : 0;
   events_.clear();
-  story_.settle(now_ns, events_);
-  return lines + print(out);
+  if ((!options_.raw || options_.reports != nullptr) && !filter_) {
+    story_.settle(now_ns, events_);
+    lines += print(out);
+  }
+  if (options_.code == nullptr) return lines;
+  code_events_.clear();
+  options_.code->settle(now_ns, events_, code_events_);
+  return lines + print_code(out);
 }
 
 std::size_t View::finish(std::string& out) {
@@ -206,10 +247,15 @@ std::size_t View::finish(std::string& out) {
     allocation_->settle(kLastLookNs);
     lines = print_unallocated(out);
   }
-  if ((options_.raw && options_.reports == nullptr) || filter_) return lines;
   events_.clear();
-  story_.finish(events_);
-  return lines + print(out);
+  if ((!options_.raw || options_.reports != nullptr) && !filter_) {
+    story_.finish(events_);
+    lines += print(out);
+  }
+  if (options_.code == nullptr) return lines;
+  code_events_.clear();
+  options_.code->finish(events_, code_events_);
+  return lines + print_code(out);
 }
 
 void View::learn_driver(const model::Call& call) {

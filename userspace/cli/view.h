@@ -12,6 +12,7 @@
 #include "attribute/attributor.h"
 #include "attribute/gpu_directory.h"
 #include "cli/attribution_stats.h"
+#include "cli/code_story.h"
 #include "cli/filter.h"
 #include "cli/privacy.h"
 #include "cli/reports.h"
@@ -34,6 +35,7 @@ struct ViewOptions {
   attribute::Names* names = nullptr;        // what containers are called; outlives the view
   Privacy* privacy = nullptr;               // pseudonyms for names; outlives the view
   attribute::GpuDirectory* gpus = nullptr;  // which cards the minors are; outlives the view
+  CodeStory* code = nullptr;                // tells loads of GPU code; outlives the view
   Reports* reports = nullptr;               // takes everything instead of lines
   publish::TextOptions text;
   publish::JsonOptions json_options;
@@ -75,6 +77,8 @@ class View {
   void note_gpu(const gpuwatch_rec& head, std::int32_t minor);
   void follow_gpus(const model::RawRecord& record);
   void learn_driver(const model::Call& call);
+  // What the last of code_events_ tell of GPU code.
+  std::size_t print_code(std::string& out);
   // Uses of GPUs that containers were not given, as far as they were found out.
   std::size_t print_unallocated(std::string& out);
 
@@ -88,6 +92,7 @@ class View {
   std::optional<decode::Describer> describer_;
   decode::StoryBuilder story_;
   std::vector<model::StoryEvent> events_;
+  std::vector<model::StoryEvent> code_events_;
 };
 
 // Seconds east of UTC of local time at that moment.

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <variant>
 
+#include "model/code_story.h"
 #include "model/raw_record.h"
 
 namespace gpuwatch::model {
@@ -221,9 +222,9 @@ struct StateBody {
   std::array<char, GPUWATCH_NAME_LEN> name{};  // NUL padded, untrusted bytes
 };
 
-using StoryBody =
-    std::variant<std::monostate, GpuBody, ClientBody, ContextBody, ChannelBody, MemoryBody, MappingBody, ShareBody,
-                 SyncBody, SignBody, FaultBody, DenialBody, FindingBody, AllocationBody, StateBody>;
+using StoryBody = std::variant<std::monostate, GpuBody, ClientBody, ContextBody, ChannelBody, MemoryBody, MappingBody,
+                               ShareBody, SyncBody, SignBody, FaultBody, DenialBody, FindingBody, AllocationBody,
+                               ModuleBody, UnverifiedBody, StateBody>;
 
 struct StoryEvent {
   StoryKind kind = StoryKind::kDriverState;

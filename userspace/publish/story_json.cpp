@@ -47,6 +47,36 @@ void write_status(Object& json, std::uint32_t status, std::string_view name) {
   json.text_if("status_name", name);
 }
 
+void write_modules(std::string& out, const model::ModuleBody& body) {
+  out += '[';
+  for (const model::ModuleLine& module : body.modules) {
+    if (out.back() != '[') out += ',';
+    Object json(out, "}");
+    json.text("kind", model::code_kind_name(module.kind));
+    json.number_if("sm", module.sm);
+    if (module.sm_suffix != 0) json.text("sm_suffix", {&module.sm_suffix, 1});
+    json.text("r", model::hex_of(module.r));
+    if (module.m) json.text("m", model::hex_of(*module.m));
+    json.number("kernel_count", module.kernels);
+    if (body.judged) json.text("verdict", model::verdict_name(module.verdict));
+  }
+  out += ']';
+}
+
+void write_differences(std::string& out, std::span<const model::Difference> differences) {
+  out += '[';
+  for (const model::Difference& difference : differences) {
+    if (out.back() != '[') out += ',';
+    Object json(out, "}");
+    json.text_if("kernel", difference.kernel);
+    json.text("section", difference.section);
+    json.text("what", difference.what);
+    json.text("baseline", difference.baseline);
+    json.text("seen", difference.seen);
+  }
+  out += ']';
+}
+
 struct Writer {
   Object& json;
 
@@ -150,6 +180,36 @@ struct Writer {
   void operator()(const model::AllocationBody& body) const {
     json.text("reason", body.reason);
     json.text("evidence", body.evidence);
+  }
+  void operator()(const model::ModuleBody& body) const {
+    json.text_if("loader", body.loader);
+    json.text("image_kind", body.image_kind);
+    json.text_if("image_name", body.name);
+    json.text_if("image_file", body.source);
+    if (body.place != model::ImagePlace::kUnknown)
+      json.text("origin", body.place == model::ImagePlace::kFile ? "file" : "memory");
+    json.number("image_bytes", body.bytes);
+    json.text_if("problem", body.problem);
+    if (body.deciding < body.modules.size()) {
+      const model::ModuleLine& module = body.modules[body.deciding];
+      json.text("kind", model::code_kind_name(module.kind));
+      json.number_if("sm", module.sm);
+      json.text("r", model::hex_of(module.r));
+      json.number("kernel_count", module.kernels);
+    }
+    if (body.judged) {
+      json.text("verdict", model::verdict_name(body.verdict));
+      json.text("why", body.why);
+      json.text_if("baseline", body.baseline);
+      json.text_if("known_from", body.known_from);
+      if (body.allowed) json.flag("allowed", true);
+    }
+    write_modules(json.key("modules"), body);
+    if (!body.differences.empty()) write_differences(json.key("differences"), body.differences);
+  }
+  void operator()(const model::UnverifiedBody& body) const {
+    json.number("waited_ns", body.waited_ns);
+    json.number("channels", body.channels);
   }
   void operator()(const model::StateBody& body) const {
     const std::string_view all(body.name.data(), body.name.size());

@@ -17,6 +17,7 @@ namespace {
 using model::StoryEvent;
 using model::StoryKind;
 
+constexpr std::size_t kNameShown = 80;
 constexpr std::size_t kTimeWidth = 13;
 constexpr std::size_t kContainerWidth = 24;
 constexpr std::size_t kProcessWidth = 24;
@@ -293,6 +294,82 @@ struct Words {
                                      : "GPU used that the container was not given: ";
     base::append_escaped(out, body.evidence);
   }
+
+  void operator()(const model::ModuleBody& body) const {
+    const bool found = event.kind == StoryKind::kModuleFound;
+    out += found ? "module in memory: " : "module loaded: ";
+    if (body.name.empty() && body.image_kind == "text")
+      out += "PTX";
+    else
+      append_word(out, body.name.empty() ? body.image_kind : body.name.substr(0, kNameShown));
+    if (body.deciding < body.modules.size()) append_module(body);
+    if (!body.loader.empty()) {
+      out += " by ";
+      append_word(out, body.loader);
+    }
+    if (!body.source.empty()) {
+      out += " from ";
+      append_word(out, file_name(body.source));
+    } else if (body.place == model::ImagePlace::kMemory) {
+      out += " from memory";
+    }
+    if (body.judged) {
+      out += ": ";
+      out += model::verdict_name(body.verdict);
+      base::append_escaped(out += ": ", body.why);
+    } else if (!body.problem.empty()) {
+      base::append_escaped(out += ": ", body.problem);
+    }
+    if (found) out += " (was in memory; that it was loaded is not known)";
+    for (const model::Difference& difference : body.differences) append_difference(difference);
+  }
+
+  // Behind the last slash; of a memfd without the words that all of them end in.
+  static std::string_view file_name(std::string_view path) {
+    constexpr std::string_view kDeleted = " (deleted)";
+    if (path.starts_with("/memfd:") && path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+    return path.substr(path.rfind('/') + 1);
+  }
+
+  void append_module(const model::ModuleBody& body) const {
+    const model::ModuleLine& module = body.modules[body.deciding];
+    out += " (";
+    if (module.sm != 0) {
+      out += "sm_";
+      format::append_number(out, module.sm);
+      if (module.sm_suffix != 0) out += module.sm_suffix;
+      out += ' ';
+    }
+    if (module.kind != model::CodeKind::kElf) {
+      out += module.kind == model::CodeKind::kPtx ? "PTX" : model::code_kind_name(module.kind);
+    } else {
+      append_count(out, module.kernels, "kernel");
+    }
+    if (body.modules.size() > 1) {
+      out += ", one of ";
+      append_count(out, body.modules.size(), "module");
+    }
+    out += ", R ";
+    out += model::hex_of(module.r).substr(0, 12);
+    out += ')';
+  }
+
+  void append_difference(const model::Difference& difference) const {
+    out += "\n    ";
+    base::append_escaped(out, difference.kernel.empty() ? "module" : difference.kernel);
+    for (const std::string& part :
+         {", " + difference.section, ": " + difference.what, ": " + difference.baseline, " -> " + difference.seen})
+      base::append_escaped(out, part);
+  }
+
+  void operator()(const model::UnverifiedBody& body) const {
+    out += "unverified: ";
+    append_count(out, body.channels, "channel");
+    out += " for ";
+    format::append_number(out, body.waited_ns / 1'000'000'000u);
+    out += " s, and no load of code was seen";
+  }
+
   void operator()(const model::StateBody& body) const {
     const std::string_view all(body.name.data(), body.name.size());
     const std::string_view module = all.substr(0, std::min(all.find('\0'), all.size()));
@@ -328,7 +405,14 @@ std::string_view colour_of(const StoryEvent& event) {
     case StoryKind::kSecurityFinding:
     case StoryKind::kUnallocatedUse:
     case StoryKind::kGpuFault:
+    case StoryKind::kUnverified:
       return colour::kRed;
+    case StoryKind::kModuleLoad:
+    case StoryKind::kModuleFound: {
+      const auto* body = std::get_if<model::ModuleBody>(&event.body);
+      const bool bad = body != nullptr && body->judged && body->verdict >= model::Verdict::kUnverified;
+      return bad ? colour::kRed : std::string_view();
+    }
     case StoryKind::kContextCreated:
     case StoryKind::kGpuOpened:
       return colour::kGreen;

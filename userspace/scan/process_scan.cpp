@@ -58,6 +58,14 @@ bool worth_looking(const Mapping& mapping) {
 
 }  // namespace
 
+bool is_process(const std::string& proc, std::uint32_t pid, std::uint64_t start_ns) {
+  auto ticks = start_of(directory_of(proc, pid));
+  const long hertz = ::sysconf(_SC_CLK_TCK);
+  if (!ticks || hertz <= 0) return false;
+  const std::uint64_t ours = start_ns / (1'000'000'000u / static_cast<std::uint64_t>(hertz));
+  return *ticks + 1 >= ours && *ticks <= ours + 1;
+}
+
 // Opens what is mapped, never what merely has the same name. A device is told
 // by stat and left alone: opening it could do something.
 void ProcessScan::give_file(std::uint32_t pid, const Mapping& mapping, ScanSink& sink) {

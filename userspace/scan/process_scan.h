@@ -62,6 +62,10 @@ struct ScanCounts {
   std::uint64_t over_limit = 0;  // images left out for their size
 };
 
+// Whether the process with that number is the one that started then
+// (CLOCK_BOOTTIME), and not another that got its number.
+bool is_process(const std::string& proc, std::uint32_t pid, std::uint64_t start_ns);
+
 class ProcessScan {
  public:
   explicit ProcessScan(ScanOptions options = {}) : options_(std::move(options)) {}

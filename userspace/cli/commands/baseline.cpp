@@ -292,6 +292,7 @@ constexpr std::size_t kMany = 1 << 20;
 
 constexpr Action kActions[] = {
     {"build", 1, kMany, "output", baseline_build, "build PATH... -o DB"},
+    {"learn", 0, kMany, "output", baseline_learn, "learn [RECORDING...] -o DB"},
     {"show", 1, 1, nullptr, show, "show DB"},
     {"diff", 2, 2, nullptr, diff, "diff DB DB"},
     {"merge", 1, kMany, "output", merge, "merge DB... -o DB"},

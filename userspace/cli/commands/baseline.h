@@ -11,6 +11,8 @@
 namespace gpuwatch::cli {
 
 base::Result<int> baseline_build(const Flags& flags, std::span<const std::string> paths);
+// Of no recordings: live.
+base::Result<int> baseline_learn(const Flags& flags, std::span<const std::string> recordings);
 base::Result<int> baseline_check(const Flags& flags, std::span<const std::string> paths);
 
 }  // namespace gpuwatch::cli

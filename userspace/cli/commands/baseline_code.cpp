@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuwatch baseline build` and `check`: GPU code in files and in a running
-// process, hashed by identify's worker, put into a baseline or judged.
+// `gpuwatch baseline build`, `learn` and `check`: GPU code in files, recordings
+// and running processes, hashed by identify's worker, put into a baseline or judged.
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,16 +8,23 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/escape.h"
+#include "cli/code_judge.h"
 #include "cli/code_prints.h"
+#include "cli/code_watch.h"
 #include "cli/commands.h"
 #include "cli/commands/baseline.h"
+#include "cli/live.h"
 #include "cli/output.h"
+#include "cli/selection.h"
 #include "cli/signals.h"
 #include "identify/cache.h"
 #include "judge/judge.h"
 #include "judge/provenance.h"
+#include "model/definitions.h"
 #include "scan/process_scan.h"
+#include "source/replay_source.h"
 
 namespace gpuwatch::cli {
 
@@ -148,10 +155,86 @@ Result<int> baseline_build(const Flags& flags, std::span<const std::string> path
 
 namespace {
 
-bool is_fine(const model::Judgement& judgement) {
-  return judgement.verdict == model::Verdict::kKnown || judgement.verdict == model::Verdict::kKnownKernels ||
-         (judgement.verdict == model::Verdict::kJit && judgement.allowed);
+struct Learned {
+  std::uint64_t loads = 0;
+  std::uint64_t unseen = 0;   // whose bytes were not there
+  std::uint64_t damaged = 0;  // modules left out
+};
+
+// Puts the modules of every image that a source tells of into a baseline.
+Status learn_from(source::Source& source, bool live, CodeWatch& watch, Writer& writer, std::uint64_t deadline_ns,
+                  Learned& learned) {
+  std::vector<model::RawRecord> batch;
+  while (true) {
+    if (stop_wanted() || base::monotonic_ns() >= deadline_ns)
+      if (Status status = source.stop(); !status.ok()) return status;
+    if (Status status = source.next_batch(batch); !status.ok()) return status;
+    if (batch.empty()) {
+      if (source.ended()) return {};
+      if (Status status = source.wait(std::chrono::milliseconds(100)); !status.ok()) return status;
+    }
+    for (const model::RawRecord& record : batch) {
+      auto load = CodeWatch::read(record);
+      if (!load) continue;
+      ++learned.loads;
+      CodeWatch::fetch(*load, source, live);
+      watch.hash(*load);
+      learned.unseen += load->gap == LoadGap::kNone ? 0 : 1;
+      for (const CodeModule& module : load->modules) {
+        if (!module.error.empty()) {
+          ++learned.damaged;
+          continue;
+        }
+        judge::Source from;
+        from.path = !load->file.empty() && load->place == model::ImagePlace::kFile
+                        ? load->file
+                        : "memory of " + std::string(model::comm_of(load->head));
+        from.container_offset = module.container_offset;
+        from.entry = module.entry;
+        writer.take(module.print, std::move(from));
+      }
+    }
+    writer.flush();
+    if (!writer.status().ok()) return writer.status();
+  }
 }
+
+}  // namespace
+
+Result<int> baseline_learn(const Flags& flags, std::span<const std::string> recordings) {
+  auto baseline = open_output(flags);
+  if (!baseline) return std::move(baseline.error());
+  Writer writer(*baseline, flags.text("label"));
+  CodeWatch watch(options_of(flags));
+  Learned learned;
+  for (const std::string& name : recordings) {
+    auto replay = source::ReplaySource::open(name);
+    if (!replay) return std::move(replay.error());
+    (*replay)->keep_images();
+    if (Status status = learn_from(**replay, false, watch, writer, ~std::uint64_t{0}, learned); !status.ok())
+      return std::move(status.error());
+  }
+  if (recordings.empty()) {
+    Selection everything;
+    auto live = start_live(flags, everything, GPUWATCH_MODE_DROP_NEWEST);
+    if (!live) return std::move(live.error());
+    start_images(everything, **live, true);
+    std::uint64_t deadline = ~std::uint64_t{0};
+    if (const auto duration = flags.duration("duration"))
+      deadline = base::monotonic_ns() + static_cast<std::uint64_t>(duration->count());
+    else
+      say("learning what is loaded from now on; Ctrl-C ends it");
+    if (Status status = learn_from(**live, true, watch, writer, deadline, learned); !status.ok())
+      return std::move(status.error());
+  }
+  say(writer.summary() + ", of " + std::to_string(learned.loads) + " loads");
+  if (learned.unseen > 0)
+    say(std::to_string(learned.unseen) + " loads whose bytes were not there: what they loaded was not learnt");
+  if (learned.damaged > 0) say(std::to_string(learned.damaged) + " damaged modules were left out");
+  return learned.unseen + learned.damaged > 0 ? kExitFinding : kExitOk;
+}
+
+namespace {
 
 Json difference_json(const model::Difference& difference) {
   return Json{{"kernel", base::to_utf8(difference.kernel)},

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/image_places.h"
 #include "cli/live.h"
 #include "cli/output.h"
 #include "cli/record_command.h"
@@ -50,6 +51,19 @@ class ImageKeeper {
     return {};
   }
 
+  // The record, and where its image lies: nobody can ask the process later.
+  Status append(const model::RawRecord& record) {
+    if (record.head.type != GPUWATCH_REC_IMAGE) return writer_.append(record);
+    const auto image = model::parse_image(record);
+    if (!image) return writer_.append(record);
+    const PlaceOfImage place = places_.find(record.head, image->fixed);
+    if (place.place == model::ImagePlace::kUnknown) return writer_.append(record);
+    model::RawRecord longer = record;
+    const std::vector<std::byte> payload = with_place(record, place, longer.head.len);
+    longer.payload = payload;
+    return writer_.append(longer);
+  }
+
   std::vector<std::string> notes() const {
     std::vector<std::string> notes;
     if (missing_ > 0) notes.push_back(std::to_string(missing_) + " images were gone before they could be fetched");
@@ -62,6 +76,7 @@ class ImageKeeper {
  private:
   source::Source& source_;
   source::GwcapWriter& writer_;
+  ImagePlaces places_;
   std::uint64_t stored_ = 0;
   std::uint64_t missing_ = 0;
   std::uint64_t left_out_ = 0;
@@ -88,7 +103,7 @@ Result<int> record_all(const Flags& flags, Selection& selection, const source::G
     for (const model::RawRecord& record : batch) {
       if (!status.ok()) break;
       status = images.observe(record);
-      if (status.ok()) status = writer->append(record);
+      if (status.ok()) status = images.append(record);
     }
     if (status.ok() && batch.empty()) status = writer->flush_stale();
     if (status.ok() && batch.empty()) status = (*source)->wait(kPollTimeout);

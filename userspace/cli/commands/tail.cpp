@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "cli/code_story.h"
 #include "cli/commands.h"
 #include "cli/image_files.h"
 #include "cli/live.h"
@@ -15,6 +16,7 @@
 #include "cli/signals.h"
 #include "cli/tree_command.h"
 #include "cli/view.h"
+#include "identify/cache.h"
 #include "source/replay_source.h"
 
 namespace gpuwatch::cli {
@@ -44,6 +46,8 @@ struct TailPlan {
   std::optional<Privacy> privacy;
   bool header = true;
   bool follow = true;
+  bool no_images = false;
+  bool code = false;           // tell which GPU code is loaded
   Reports* reports = nullptr;  // instead of lines
   std::optional<std::uint64_t> count;
   std::optional<std::chrono::nanoseconds> duration;
@@ -180,6 +184,58 @@ void tell_unnamed(const View& view) {
         ", names and fields are likely, not verified");
 }
 
+Result<std::unique_ptr<CodeStory>> make_code_story(const Flags& flags, const Selection& selection,
+                                                   source::Source& source, bool live, bool of_tail) {
+  CodeStoryOptions options;
+  options.live = live;
+  options.identify.cache_path = identify::default_cache_path();
+  options.identify.workers = 1;
+  CodeJudgeOptions how;
+  if (const auto sm = flags.number("sm")) how.sm = static_cast<std::uint32_t>(*sm);
+  how.explain = flags.has("explain");
+  const auto make_judge = [&]() -> Result<CodeJudge> {
+    // Nobody's baseline by default: comparing is asked for.
+    Baselines baselines;
+    if (const auto names = flags.list("baseline"); !names.empty()) {
+      auto opened = Baselines::open(names);
+      if (!opened) return std::move(opened.error());
+      baselines = std::move(*opened);
+    }
+    auto policy = read_policy(flags.text("policy"));
+    if (!policy) return std::move(policy.error());
+    return CodeJudge(how, std::move(baselines), std::move(*policy));
+  };
+  auto judge = make_judge();
+  if (!judge) return std::move(judge.error());
+  if (how.explain && flags.list("baseline").empty())
+    return Error(base::Code::kBadInput, "--explain has no meaning without --baseline");
+  std::unique_ptr<CodeScan> scan;
+  if (of_tail && flags.has("scan")) {
+    if (!live || flags.list("baseline").empty())
+      return Error(base::Code::kBadInput, "--scan: wants live processes and a --baseline to compare with");
+    auto second = make_judge();
+    if (!second) return std::move(second.error());
+    CodeScanOptions scan_options;
+    scan_options.identify = options.identify;
+    scan = std::make_unique<CodeScan>(std::move(scan_options), std::move(*second));
+  }
+  std::optional<std::chrono::nanoseconds> wait;
+  if (of_tail) wait = flags.duration("unverified-after");
+  if (of_tail && !wait && judge->judges()) wait = std::chrono::seconds(10);
+  if (wait && selection.wants(GPUWATCH_REC_IMAGE))
+    options.unverified_after_ns = static_cast<std::uint64_t>(wait->count());
+  return std::make_unique<CodeStory>(std::move(options), std::move(*judge), std::move(scan), source);
+}
+
+// What the code story says at the end, and the exit status it asks for.
+Result<int> tell_code(const CodeStory& code, bool replayed, bool judged) {
+  if (const std::string line = code.gap_line(); !line.empty()) say(line);
+  if (replayed && judged && code.loads() == 0)
+    say("no load of GPU code in the recording: was it made with --no-images, or before there were images?");
+  if (const std::string trouble = code.trouble(); !trouble.empty()) return Error(base::Code::kIo, trouble);
+  return code.findings() > 0 ? kExitFinding : kExitOk;
+}
+
 Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_text, Selection selection) {
   std::optional<Filter> filter;
   if (!filter_text.empty()) {
@@ -195,14 +251,13 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
     if ((*replay)->header().schema > GPUWATCH_SCHEMA)
       say(plan.replay + ": record schema " + std::to_string((*replay)->header().schema) + ", this program knows " +
           std::to_string(GPUWATCH_SCHEMA) + ": what is new in it is not shown");
-    if (!plan.images.empty()) (*replay)->keep_images();
+    if (!plan.images.empty() || plan.code) (*replay)->keep_images();
     source = std::move(*replay);
     plan.replay_may_wait = may_wait(plan.replay);
   } else {
     auto live = start_live(flags, selection, GPUWATCH_MODE_DROP_NEWEST);
     if (!live) return std::move(live.error());
-    // The records are lines; what is in the images is another command's.
-    if (plan.raw) start_images(selection, **live, false);
+    if (plan.code || (plan.raw && !plan.no_images)) start_images(selection, **live, plan.code);
     source = std::move(*live);
   }
 
@@ -228,6 +283,13 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
   if (plan.names.value_or(options.live)) names.emplace(attribute::local_name_sources());
   options.names = names ? &*names : nullptr;
   options.privacy = plan.privacy ? &*plan.privacy : nullptr;
+  std::unique_ptr<CodeStory> code;
+  if (plan.code) {
+    auto made = make_code_story(flags, selection, *source, options.live, !plan.raw);
+    if (!made) return std::move(made.error());
+    code = std::move(*made);
+    options.code = code.get();
+  }
   View view(options, driver, std::move(filter), selection);
   Output output;
   Follower follower(*source, view, output, plan);
@@ -241,6 +303,10 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
   say(loss_line(lost, follower.records()));
   if (plan.tell_unnamed) tell_unnamed(view);
   if (!status.ok()) return std::move(status.error());
+  if (code) {
+    auto told = tell_code(*code, !options.live, flags.has("baseline"));
+    if (!told || *told != kExitOk) return told;
+  }
   // A flight recorder overwrites by intent: told above, no finding.
   const bool finding = lost.total() > lost.by_reason[GPUWATCH_LOSS_OVERWRITTEN];
   return finding ? kExitFinding : kExitOk;
@@ -276,6 +342,13 @@ Result<int> run_tail(const Flags& flags) {
   if (!reports) return std::move(reports.error());
   plan.reports = reports->get();
   plan.header = plan.header && plan.reports == nullptr;
+  plan.no_images = flags.has("no-images");
+  plan.code = !plan.raw && plan.reports == nullptr && !plan.no_images;
+  if (!plan.code)
+    for (const char* name : {"baseline", "policy", "unverified-after", "explain", "scan", "sm"})
+      if (flags.has(name))
+        return Error(base::Code::kBadInput,
+                     "--" + std::string(name) + " has no meaning with --raw, --summary or --no-images");
   auto selection = Selection::from_flags(flags);
   if (!selection) return std::move(selection.error());
   return follow(plan, flags, flags.text("filter"), std::move(*selection));
@@ -312,6 +385,12 @@ Result<int> run_decode(const Flags& flags) {
   if (!reports) return std::move(reports.error());
   plan.reports = reports->get();
   plan.images = flags.text("images");
+  plan.code = flags.has("modules") || flags.has("baseline") || flags.has("policy");
+  for (const char* name : {"sm", "explain"})
+    if (flags.has(name) && !plan.code)
+      return Error(base::Code::kBadInput, "--" + std::string(name) + " has no meaning without --modules or --baseline");
+  if (plan.code && (plan.reports != nullptr || !plan.images.empty()))
+    return Error(base::Code::kBadInput, "--modules and --baseline do not go with --summary, --timeline or --images");
   return follow(plan, flags, flags.text("filter"), Selection{});
 }
 
