@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "decode/capture_plan.h"
+#include "model/definitions.h"
 #include "preload/plan_file.h"
 #include "preload/shards.h"
 #include "source/gwcap.h"
@@ -41,10 +42,18 @@ struct Rename {
 };
 
 // Replaces the start of the path in a TASK record; "cgroup=PATH" the whole path
-// of every CGROUP record.
+// of every CGROUP record; in an IMAGE record, whose file follows at no fixed
+// place, whatever is replaced by as many bytes.
 std::vector<std::byte> rename_path(const model::RawRecord& record, model::Bytes bytes,
                                    const std::vector<Rename>& renames) {
   std::vector<std::byte> out(bytes.begin(), bytes.end());
+  if (record.head.type == GPUWATCH_REC_IMAGE)
+    for (const Rename& rename : renames) {
+      if (rename.from.empty() || rename.from.size() != rename.to.size()) continue;
+      const std::string_view text(reinterpret_cast<const char*>(out.data()), out.size());
+      for (std::size_t at = text.find(rename.from); at != std::string_view::npos; at = text.find(rename.from, at + 1))
+        std::memcpy(out.data() + at, rename.to.data(), rename.to.size());
+    }
   const bool task = record.head.type == GPUWATCH_REC_TASK;
   if (!task && record.head.type != GPUWATCH_REC_CGROUP) return out;
   const std::size_t fixed = task ? sizeof(gpuwatch_rec_task) : sizeof(gpuwatch_rec_cgroup);
@@ -120,6 +129,7 @@ int edit(const std::string& from, const std::string& to, double seconds, const s
   options.level = 19;
   auto writer = source::GwcapWriter::create(to, header, options);
   if (!writer.ok()) return fail(writer.error());
+  reader->keep_images();
   std::uint64_t first_ns = 0, left_out = 0;
   for (;;) {
     auto next = reader->next();
@@ -130,6 +140,11 @@ int edit(const std::string& from, const std::string& to, double seconds, const s
     if (record.head.time_ns > first_ns && static_cast<double>(record.head.time_ns - first_ns) > seconds * 1e9) {
       ++left_out;
       continue;
+    }
+    if (const auto image = model::parse_image(record); image && image->fixed.id != 0) {
+      auto content = reader->take_image(image->fixed.id);
+      if (content.ok() && !content->empty())
+        if (auto kept = writer->append_image(image->fixed.id, *content); !kept.ok()) return fail(kept.error());
     }
     std::vector<std::byte> bytes(record.head.len);
     std::memcpy(bytes.data(), &record.head, sizeof record.head);
