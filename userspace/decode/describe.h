@@ -14,7 +14,7 @@
 
 namespace gpuwatch::decode {
 
-class CapturePart;
+struct CapturePart;
 class Captures;
 
 class Describer {

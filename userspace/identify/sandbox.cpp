@@ -62,8 +62,7 @@ base::Status filter_system_calls() {
         SCMP_SYS(restart_syscall)})
     allow(call);
   // Memory, but none that can be executed.
-  for (const int call : {SCMP_SYS(mmap), SCMP_SYS(mprotect)})
-    allow_if(call, {2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0});
+  for (const int call : {SCMP_SYS(mmap), SCMP_SYS(mprotect)}) allow_if(call, {2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0});
   // What abort() needs to end this process by its own signal.
   for (const int call : {SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(getpid), SCMP_SYS(gettid)})
     allow(call);
