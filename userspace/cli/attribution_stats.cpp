@@ -41,6 +41,16 @@ std::vector<std::pair<std::string_view, std::uint64_t>> list_of(const Attributio
       {"allocation_unknown_total", stats.allocation.unknown},
       {"allocation_findings_total", stats.allocation.findings},
       {"allocation_refused_total", stats.allocation.refused},
+      {"name_hits_total", stats.names.hits},
+      {"name_misses_total", stats.names.misses},
+      {"name_lookups_total", stats.names.lookups},
+      {"names_found_total", stats.names.found},
+      {"names_not_found_total", stats.names.not_found},
+      {"name_errors_total", stats.names.failed},
+      {"name_timeouts_total", stats.names.timed_out},
+      {"name_refused_total", stats.names.queue_full},
+      {"name_evictions_total", stats.names.evicted},
+      {"name_wait_dropped_total", stats.held_dropped},
   };
 }
 
@@ -63,6 +73,10 @@ void append_stats_text(std::string& out, const AttributionStats& stats, const mo
   out += "allocation: " + number(stats.allocation.looks) + " looks, " + number(stats.allocation.findings) +
          " uses outside, " + number(stats.allocation.unknown) + " not known, " + number(stats.allocation.refused) +
          " left out\n";
+  out += "names: " + share(stats.names.hits, stats.names.misses) + "; " + number(stats.names.lookups) + " looked up, " +
+         number(stats.names.found) + " found, " + number(stats.names.not_found) + " not known, " +
+         number(stats.names.failed) + " errors, " + number(stats.names.timed_out) + " unanswered, " +
+         number(stats.names.queue_full) + " left out, " + number(stats.names.evicted) + " evicted\n";
   for (const model::Gpu& gpu : gpus) {
     out += "gpu" + std::to_string(gpu.minor) + ": ";
     out += gpu.name.empty() ? "name not known" : gpu.name;

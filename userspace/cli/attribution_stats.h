@@ -11,6 +11,7 @@
 
 #include "attribute/counters.h"
 #include "attribute/gpu_directory.h"
+#include "attribute/names.h"
 #include "model/gpu.h"
 
 namespace gpuwatch::cli {
@@ -20,6 +21,8 @@ struct AttributionStats {
   attribute::CgroupCounters cgroups;
   attribute::GpuCounters gpus;
   attribute::AllocationCounters allocation;
+  attribute::NamesCounters names;
+  std::uint64_t held_dropped = 0;  // records that waited for a name and found no room
 };
 
 // Names end in _total where they only grow.

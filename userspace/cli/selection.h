@@ -34,6 +34,9 @@ class Selection {
   bool matches_names(const gpuwatch_rec& head, const model::Actor& actor) const;
   bool by_names() const { return !containers_.empty() || !pods_.empty() || !users_.empty(); }
 
+  // What containers and pods are called decides, or may.
+  bool by_container() const { return !containers_.empty() || !pods_.empty(); }
+
   // --gpu: of calls those on the card's own node, of events those of the card.
   bool matches_gpu(std::int32_t minor) const;
 

@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "decode/driver_seen.h"
 #include "model/definitions.h"
 #include "publish/fields.h"
@@ -28,6 +29,7 @@ View::View(ViewOptions options, model::DriverVersion driver, std::optional<Filte
   attributor_.set_names(options_.names);
   if (options_.reports != nullptr)
     options_.reports->start([this](const gpuwatch_rec& head) { return shown_actor(head); });
+  if (options_.live && options_.names != nullptr && selection_.by_container()) held_.emplace();
   if (options_.live && !options_.raw) allocation_ = std::make_unique<attribute::AllocationWatch>();
 }
 
@@ -59,6 +61,8 @@ AttributionStats View::stats() const {
   stats.cgroups = attributor_.cgroup_counters();
   if (options_.gpus != nullptr) stats.gpus = options_.gpus->counters();
   if (allocation_) stats.allocation = allocation_->counters();
+  if (options_.names != nullptr) stats.names = options_.names->counters();
+  if (held_) stats.held_dropped = held_->dropped();
   return stats;
 }
 
@@ -76,7 +80,9 @@ std::size_t View::print_unallocated(std::string& out) {
     event.kind = model::StoryKind::kUnallocatedUse;
     event.head = call.record.head;
     event.gpu_minor = use.minor;
-    event.body = model::AllocationBody{use.reason, use.evidence};
+    // The container's own words are in the evidence.
+    event.body = options_.privacy != nullptr ? model::AllocationBody{use.reason, {}}
+                                             : model::AllocationBody{use.reason, use.evidence};
     events_.push_back(event);
   }
   return print(out);
@@ -187,6 +193,25 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
   attributor_.learn(record);
   if (options_.gpus != nullptr) follow_gpus(record);
   if (!selection_.shows(record.head)) return 0;
+  const std::size_t lines = held_ ? release_held(out) : 0;
+  return lines + admit(record, out);
+}
+
+void View::wait_for_name(const model::RawRecord& record, const model::Actor& actor) {
+  if (actor.chain.empty() && actor.pod_uid.empty()) return;
+  if (!actor.container_name.empty() || !actor.pod_name.empty()) return;
+  const std::string_view container = actor.chain.empty() ? actor.pod_uid : actor.chain.back().id;
+  (void)held_->keep(record, container, base::monotonic_ns());
+}
+
+std::size_t View::release_held(std::string& out) {
+  if (held_->empty() || !held_->due(options_.names->generation(), base::monotonic_ns())) return 0;
+  std::size_t lines = 0;
+  for (const HeldRecords::Held& held : held_->take()) lines += admit(held.record(), out);
+  return lines;
+}
+
+std::size_t View::admit(const model::RawRecord& record, std::string& out) {
   // Live the kernel made the choice, but for what it does not know.
   const bool everything = options_.select_here ? selection_.everything() : !selection_.by_names();
   // Who made the call costs two look-ups: only where somebody asks.
@@ -198,13 +223,17 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
     return actor;
   };
   if (!everything &&
-      !(options_.select_here ? selection_.matches(record.head, who()) : selection_.matches_names(record.head, who())))
+      !(options_.select_here ? selection_.matches(record.head, who()) : selection_.matches_names(record.head, who()))) {
+    if (held_) wait_for_name(record, who());
     return 0;
-  std::size_t lines = 0;
+  }
+  // A name that came just now: what waited for it goes first.
+  std::size_t lines = held_ ? release_held(out) : 0;
+  if (held_) known = false;
   if (allocation_) {
     if (record.head.type == GPUWATCH_REC_OPEN && options_.gpus != nullptr)
       allocation_->opened(record, who(), options_.gpus->gpus());
-    lines = print_unallocated(out);
+    lines += print_unallocated(out);
   }
   events_.clear();
   if (options_.privacy == nullptr) {
@@ -230,6 +259,7 @@ std::size_t View::observe(const model::RawRecord& record, std::string& out) {
 
 std::size_t View::settle(std::uint64_t now_ns, std::string& out) {
   std::size_t lines = allocation_ ? print_unallocated(out) : 0;
+  if (held_) lines += release_held(out);
   events_.clear();
   if ((!options_.raw || options_.reports != nullptr) && !filter_) {
     story_.settle(now_ns, events_);
@@ -242,10 +272,10 @@ std::size_t View::settle(std::uint64_t now_ns, std::string& out) {
 }
 
 std::size_t View::finish(std::string& out) {
-  std::size_t lines = 0;
+  std::size_t lines = held_ ? release_held(out) : 0;
   if (allocation_) {
     allocation_->settle(kLastLookNs);
-    lines = print_unallocated(out);
+    lines += print_unallocated(out);
   }
   events_.clear();
   if ((!options_.raw || options_.reports != nullptr) && !filter_) {

@@ -14,6 +14,7 @@
 #include "cli/attribution_stats.h"
 #include "cli/code_story.h"
 #include "cli/filter.h"
+#include "cli/held_records.h"
 #include "cli/privacy.h"
 #include "cli/reports.h"
 #include "cli/selection.h"
@@ -72,6 +73,11 @@ class View {
   // Who made a call, without names where they are not wanted.
   model::Actor shown_actor(const gpuwatch_rec& head);
   bool on_chosen_card(const model::Call& call) const;
+  // A record that is this program's to tell of, if the selection wants it.
+  std::size_t admit(const model::RawRecord& record, std::string& out);
+  // Keeps a record that may be wanted once its container has a name.
+  void wait_for_name(const model::RawRecord& record, const model::Actor& actor);
+  std::size_t release_held(std::string& out);
   template <typename Who>
   std::size_t show(const model::RawRecord& record, Who&& who, std::string& out);
   void note_gpu(const gpuwatch_rec& head, std::int32_t minor);
@@ -87,6 +93,7 @@ class View {
   const Selection& selection_;
   attribute::Attributor attributor_;
   std::unique_ptr<attribute::AllocationWatch> allocation_;  // live, and for events only
+  std::optional<HeldRecords> held_;                         // live, and where names choose
   decode::Decoder decoder_;
   bool driver_known_;  // else the stream may tell
   std::optional<decode::Describer> describer_;

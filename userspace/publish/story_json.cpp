@@ -179,7 +179,7 @@ struct Writer {
   }
   void operator()(const model::AllocationBody& body) const {
     json.text("reason", body.reason);
-    json.text("evidence", body.evidence);
+    json.text_if("evidence", body.evidence);
   }
   void operator()(const model::ModuleBody& body) const {
     json.text_if("loader", body.loader);

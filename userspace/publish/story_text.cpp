@@ -290,8 +290,10 @@ struct Words {
   }
 
   void operator()(const model::AllocationBody& body) const {
-    out += body.reason == "own_node" ? "GPU used through a node of its own making: "
-                                     : "GPU used that the container was not given: ";
+    out += body.reason == "own_node" ? "GPU used through a node of its own making"
+                                     : "GPU used that the container was not given";
+    if (body.evidence.empty()) return;
+    out += ": ";
     base::append_escaped(out, body.evidence);
   }
 

@@ -63,6 +63,8 @@ inline std::vector<Blob> hostile_records() {
       "/machine.slice/machine-SECRET\\x2dvm.scope/payload",
       std::string("/SECRET\0/x", 10),
       "/SECRET\"},{\"pid\":0,\"\\u001b\xe2\x80\xae",
+      "/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice/cri-containerd-" + std::string(64, 'e') +
+          ".scope/SECRET",
   };
   std::vector<Blob> records;
   std::uint64_t time = 1000;
