@@ -26,6 +26,11 @@ void must(bool good) {
   if (!good) std::abort();
 }
 
+// Without building the value: that took a third of this target's time.
+bool is_object(const std::string& json) {
+  return json.starts_with('{') && nlohmann::json::accept(json);
+}
+
 void check_output(const decode::Decoder& decoder, const decode::Describer& describer, const model::Call& call) {
   const model::Description description = describer.describe(call);
   for (const model::DescribedPart& part : description.parts)
@@ -43,10 +48,10 @@ void check_output(const decode::Decoder& decoder, const decode::Describer& descr
   for (const char c : text) must(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
   std::string json;
   publish::append_json_lone_call(json, lone, call, description);
-  must(nlohmann::json::parse(json, nullptr, false).is_object());
+  must(is_object(json));
   json.clear();
   publish::append_json_line(json, call, {}, {}, &description);
-  must(nlohmann::json::parse(json, nullptr, false).is_object());
+  must(is_object(json));
 }
 
 void run_stream(model::Bytes bytes) {
