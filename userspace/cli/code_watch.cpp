@@ -58,6 +58,14 @@ source::ImageBytes read_path(const CodeLoad& load) {
   return source::ImageBytes(std::move(bytes));
 }
 
+// A signal ends the following, not the hashing of what came before it: half of
+// an image's modules would be told as all of them.
+class WholeImage final : public PrintSink {
+ public:
+  using PrintSink::PrintSink;
+  bool stop_wanted() override { return false; }
+};
+
 }  // namespace
 
 std::string_view load_gap_words(LoadGap gap) {
@@ -113,7 +121,7 @@ void CodeWatch::fetch(CodeLoad& load, source::Source& source, bool live) {
 
 CodeWatch::Known CodeWatch::identify(const std::string& name, std::span<const std::byte> bytes) {
   Known found;
-  PrintSink sink([&](const std::string&, const identify::Entry& entry) {
+  WholeImage sink([&](const std::string&, const identify::Entry& entry) {
     CodeModule module;
     module.print = print_of(entry);
     module.identifier = entry.image.identifier;

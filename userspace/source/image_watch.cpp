@@ -45,6 +45,16 @@ bool is_named_libcuda(const std::string& path) {
 }
 
 // An attached file is kept, so its inode number is not given to another one.
+// Changes whenever a file does; empty: not to be had.
+std::string stamp_of(const std::string& path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return {};
+  std::string stamp;
+  for (const auto number : {st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec, st.st_ctim.tv_sec, st.st_ctim.tv_nsec})
+    stamp += "/" + std::to_string(number);
+  return stamp;
+}
+
 std::string key_of(const ExecMapping& file) {
   return file.device + ':' + std::to_string(file.inode);
 }
@@ -136,8 +146,14 @@ void ImageWatch::scan(std::uint32_t tgid) {
   std::stable_partition(files.begin(), files.end(),
                         [](const ExecMapping& file) { return is_named_libcuda(file.path); });
   for (const ExecMapping& file : files) {
-    const std::string key = key_of(file);
-    if (const auto found = libraries_.find(key); found != libraries_.end()) {
+    std::string key = key_of(file);
+    auto found = libraries_.find(key);
+    // On an overlay a file keeps its number when it is copied up, and is another.
+    if (found != libraries_.end() && !found->second.stamp.empty()) {
+      const std::string stamp = stamp_of(directory + "/map_files/" + file.range);
+      if (!stamp.empty() && stamp != found->second.stamp) found = libraries_.find(key += stamp);
+    }
+    if (found != libraries_.end()) {
       found->second.users.insert(tgid);
       continue;
     }
@@ -171,6 +187,7 @@ void ImageWatch::examine(int fd, const std::string& key, const std::string& path
   }
   Library library;
   library.path = path;
+  library.stamp = stamp_of("/proc/self/fd/" + std::to_string(fd));
   library.standing = user == 0;
   if (user != 0) library.users.insert(user);
   if (attach(fd, path, library)) {

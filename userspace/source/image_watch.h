@@ -60,6 +60,7 @@ class ImageWatch {
  private:
   struct Library {
     std::string path;
+    std::string stamp;  // size and times when it was attached
     std::vector<std::uint32_t> probes;
     std::set<std::uint32_t> users;  // processes seen with it
     bool standing = false;          // the host's own: stays without users
