@@ -192,6 +192,8 @@ void CodeStory::finish(const std::vector<StoryEvent>& driver_events, std::vector
     std::unique_lock hold(lock_);
     idle_.wait_for(hold, kLastHashes, [this] { return todo_.empty() && !busy_; });
     left.swap(todo_);
+    // The one in the worker's hands is in neither queue; its time is bounded.
+    idle_.wait(hold, [this] { return !busy_; });
   }
   drain(out);
   for (Job& job : left) {
