@@ -50,6 +50,9 @@ test-vm: all ## the kernel suite on one kernel: KERNEL=5.10|6.1|6.12|7.x
 test-debug: all ## the kernel suite on a 6.1 with KASAN, lockdep, kmemleak
 	$(Q)tests/vm/suite debug-6.1
 
+test-gpu: all ## the probe on a real GPU; skipped where there is none
+	$(Q)tests/gpu/run
+
 bench: all ## speed of user space, with peers; writes build/bench/*.json
 	$(Q)tests/bench/user/run
 	$(Q)tests/bench/identify/run
@@ -83,5 +86,5 @@ regen: all ## rewrite generated files that are checked in
 clean: ## remove build/
 	$(Q)rm -rf build
 
-.PHONY: help deps all user kmod demo demo-replay check test test-vm test-debug bench \
+.PHONY: help deps all user kmod demo demo-replay check test test-vm test-debug test-gpu bench \
 	bench-kernel fuzz style tidy dkms-check dkms-install install regen clean

@@ -28,6 +28,7 @@ STAGES = {
     "scan": (),
     "publish": (),
     "report": ("publish",),  # its words and escapes
+    "probe": ("identify",),  # reads images and cubins as it does
     "preload": (),
     "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "preload"),
     "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish"),

@@ -22,5 +22,6 @@ base::Result<int> run_attach(const Flags& flags);
 base::Result<int> run_detach(const Flags& flags);
 base::Result<int> run_doctor(const Flags& flags);
 base::Result<int> run_baseline(const Flags& flags);
+base::Result<int> run_probe(const Flags& flags);
 
 }  // namespace gpuwatch::cli

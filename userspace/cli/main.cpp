@@ -23,7 +23,7 @@ struct Entry {
 constexpr Entry kEntries[] = {{"tail", run_tail},     {"record", run_record},     {"decode", run_decode},
                               {"status", run_status}, {"attach", run_attach},     {"detach", run_detach},
                               {"doctor", run_doctor}, {"baseline", run_baseline}, {"cgroup", run_cgroup},
-                              {"hash", run_hash}};
+                              {"hash", run_hash},     {"probe", run_probe}};
 
 int run(int argc, char** argv) {
   ParseOutcome outcome = parse_flags({argv + 1, argv + argc});

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of the probe. They read what the host proved to be mapped and
+// write to memory the host allocated; gpuwatch_store alone writes elsewhere, and
+// only the self test and the wipe before an unload launch it.
+#include "kernels/canary.h"
+#include "kernels/tree.h"
+
+using namespace gpuwatch::kernels;
+
+namespace {
+
+// .cv: fetched again from memory, never from a cache that another writer's
+// stores do not reach.
+__device__ __forceinline__ std::uint32_t read_byte(std::uint64_t address) {
+  std::uint32_t value;
+  asm volatile("ld.global.cv.u8 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+__device__ __forceinline__ uint4 read_16(std::uint64_t address) {
+  uint4 value;
+  asm volatile("ld.global.cv.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(address)
+               : "memory");
+  return value;
+}
+
+struct DeviceLoad {
+  std::uint64_t address;
+
+  __device__ __forceinline__ std::uint8_t byte(std::uint64_t offset) const {
+    return static_cast<std::uint8_t>(read_byte(address + offset));
+  }
+  __device__ __forceinline__ void block(std::uint64_t offset, std::uint32_t (&w)[16]) const {
+    const std::uint64_t at = address + offset;
+    if ((at & 15) == 0) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint4 value = read_16(at + 16 * i);
+        w[4 * i] = sha_swap(value.x);
+        w[4 * i + 1] = sha_swap(value.y);
+        w[4 * i + 2] = sha_swap(value.z);
+        w[4 * i + 3] = sha_swap(value.w);
+      }
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 16; ++i)
+      w[i] = read_byte(at + 4 * i) << 24 | read_byte(at + 4 * i + 1) << 16 | read_byte(at + 4 * i + 2) << 8 |
+             read_byte(at + 4 * i + 3);
+  }
+};
+
+}  // namespace
+
+// One thread a chunk.
+extern "C" __global__ void __launch_bounds__(128) gpuwatch_hash(Job job) {
+  const std::uint64_t number = blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x;
+  if (number >= job.chunks) return;
+  const Region* regions = reinterpret_cast<const Region*>(job.regions_address);
+  std::uint64_t low = 0;
+  std::uint64_t high = job.regions;  // the last region that starts at or before `number`
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (regions[middle].first_chunk <= number)
+      low = middle;
+    else
+      high = middle;
+  }
+  const Region region = regions[low];
+  const std::uint64_t chunk = number - region.first_chunk;
+  const std::uint64_t begin = chunk * job.chunk_bytes;
+  const std::uint64_t rest = region.bytes - begin;
+  const std::uint64_t bytes = rest < job.chunk_bytes ? rest : job.chunk_bytes;
+  const ShaState state = chunk_digest(job, region, chunk, bytes, DeviceLoad{region.address + begin});
+  std::uint32_t* out = reinterpret_cast<std::uint32_t*>(job.out_address) + 8 * (region.first_digest + chunk);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) out[i] = sha_swap(state.word[i]);
+}
+
+// 16 bytes a step; address and size are multiples of 16.
+extern "C" __global__ void gpuwatch_copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+  const std::uint64_t stride = 16ull * gridDim.x * blockDim.x;
+  for (std::uint64_t at = 16ull * (blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x); at < bytes;
+       at += stride)
+    *reinterpret_cast<uint4*>(to + at) = read_16(from + at);
+}
+
+// `words` times the same 32-bit value.
+extern "C" __global__ void gpuwatch_store(std::uint64_t to, std::uint32_t value, std::uint64_t words) {
+  const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
+  for (std::uint64_t at = blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x; at < words; at += stride)
+    *reinterpret_cast<volatile std::uint32_t*>(to + 4 * at) = value;
+  __threadfence_system();
+}
+
+// Known work, then a wait of `wait_ns` that is long enough to tell the clock
+// and to let a block reach every multiprocessor. The wait has an end by count,
+// too, should the timer stand still.
+extern "C" __global__ void __launch_bounds__(kCanaryThreads)
+    gpuwatch_canary(std::uint64_t seed, std::uint64_t wait_ns, CanaryBlock* blocks, std::uint64_t* results) {
+  std::uint64_t begin_ns, end_ns;
+  std::uint32_t sm;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin_ns)::"memory");
+  const std::uint64_t begin = clock64();
+  asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
+  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  results[thread] = canary_work(seed, thread);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  std::uint32_t spins = 0;
+  do {
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(end_ns)::"memory");
+    ++spins;
+  } while (end_ns - begin_ns < wait_ns && spins < 10'000'000);
+  blocks[blockIdx.x] = {sm, spins, begin_ns, end_ns, begin, static_cast<std::uint64_t>(clock64())};
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Search for functions in copies of the code heap, by pieces of 32 bytes that no
+// relocation touches.
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "probe/code.h"
+
+namespace gpuwatch::probe {
+
+namespace {
+
+constexpr std::size_t kPiece = 32;
+constexpr std::size_t kStep = 16;
+constexpr std::size_t kPlaceStep = 128;
+constexpr std::size_t kPieces = 9;  // of one function, spread over it
+
+struct Anchor {
+  std::size_t function;
+  std::size_t offset;
+};
+
+struct Candidate {
+  std::uint64_t address;
+  std::uint64_t differences;
+  std::uint64_t first;
+};
+
+std::string_view piece_at(identify::Bytes bytes, std::size_t at) {
+  return identify::as_text(bytes.subspan(at, kPiece));
+}
+
+bool untouched(identify::Bytes mask, std::size_t at) {
+  for (std::size_t i = at; i < at + kPiece; ++i)
+    if (mask[i] != 0xff) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<Place> locate(const std::vector<const Function*>& functions, const std::vector<Copy>& copies) {
+  std::vector<std::vector<std::uint8_t>> masks;
+  std::unordered_map<std::string_view, std::vector<Anchor>> anchors;
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    std::size_t unknown = 0;
+    masks.push_back(mask_of(*functions[i], unknown));
+    const identify::Bytes text = functions[i]->text;
+    if (text.size() < kPiece) continue;
+    // The first piece, the last ones and some between, each moved on to where
+    // no relocation is. Common pieces (padding) only cost time.
+    const std::size_t last = text.size() - kPiece;
+    std::set<std::size_t> offsets;
+    for (std::size_t n = 0; n < kPieces; ++n) {
+      std::size_t at = last * n / (kPieces - 1) / kStep * kStep;
+      while (at <= last && !untouched(masks[i], at)) at += kStep;
+      if (at <= last) offsets.insert(at);
+    }
+    for (const std::size_t at : offsets) anchors[piece_at(text, at)].push_back({i, at});
+  }
+  std::vector<std::vector<Candidate>> candidates(functions.size());
+  std::vector<std::set<std::uint64_t>> seen(functions.size());
+  for (const Copy& copy : copies) {
+    const identify::Bytes bytes = copy.bytes;
+    for (std::size_t at = 0; at + kPiece <= bytes.size(); at += kStep) {
+      const auto found = anchors.find(piece_at(bytes, at));
+      if (found == anchors.end()) continue;
+      for (const Anchor& anchor : found->second) {
+        const identify::Bytes text = functions[anchor.function]->text;
+        if (at < anchor.offset) continue;
+        const std::size_t begin = at - anchor.offset;
+        if ((copy.address + begin) % kPlaceStep != 0 || !identify::fits(begin, text.size(), bytes.size())) continue;
+        if (!seen[anchor.function].insert(copy.address + begin).second) continue;
+        Candidate candidate{copy.address + begin, 0, 0};
+        const identify::Bytes& mask = masks[anchor.function];
+        for (std::size_t unit = 0; unit < text.size(); unit += kStep) {
+          const std::size_t size = std::min(kStep, text.size() - unit);
+          const auto first =
+              first_difference(text.subspan(unit, size), bytes.subspan(begin + unit, size), mask.subspan(unit, size));
+          if (!first) continue;
+          if (candidate.differences++ == 0) candidate.first = unit + *first;
+        }
+        candidates[anchor.function].push_back(candidate);
+      }
+    }
+  }
+  // Exact places first, in the order of the file, so that twins take one each.
+  std::vector<Place> places(functions.size());
+  std::set<std::uint64_t> taken;
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    std::sort(candidates[i].begin(), candidates[i].end(), [](const Candidate& a, const Candidate& b) {
+      return std::pair(a.differences, a.address) < std::pair(b.differences, b.address);
+    });
+    for (const Candidate& candidate : candidates[i]) {
+      if (candidate.differences != 0) break;
+      if (!taken.insert(candidate.address).second) continue;
+      places[i] = {candidate.address, true, 0, 0};
+      break;
+    }
+  }
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    if (places[i].address != 0) continue;
+    for (const Candidate& candidate : candidates[i]) {
+      // Half of it must be there to call it the same function.
+      if (candidate.differences * 2 * kStep > functions[i]->text.size()) break;
+      if (candidate.differences == 0 || !taken.insert(candidate.address).second) continue;
+      places[i] = {candidate.address, false, candidate.differences, candidate.first};
+      break;
+    }
+  }
+  return places;
+}
+
+}  // namespace gpuwatch::probe

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPU for the probe: its context, its kernels, and the few things done with
+// them. Reads only what the record of this process's own calls proves to be
+// mapped. After a fault every call fails: the process is to end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/canary.h"
+#include "probe/driver_api.h"
+#include "probe/plan.h"
+#include "probe/ranges.h"
+
+namespace gpuwatch::probe {
+
+// What ended the work, and the exit code of gpuwatch-probe.
+enum class Outcome {
+  kOk = 0,
+  kFinding = 1,      // code differs, or the canary's answer is wrong
+  kTrouble = 2,      // usage, files, anything else
+  kNoLibrary = 3,    // libcuda is missing or too old
+  kNoGpu = 4,        // no device is visible, or the driver is not loaded
+  kTooOld = 5,       // the driver has no code or PTX of ours that it can run
+  kUnavailable = 6,  // held in exclusive mode, or prohibited
+  kOutOfMemory = 7,
+  kWrongImage = 8,  // the driver refuses the file's code, or there is none for this GPU
+  kFault = 9        // an address fault ended the context
+};
+
+struct Failure {
+  Outcome outcome = Outcome::kOk;
+  std::string text;
+  explicit operator bool() const { return outcome != Outcome::kOk; }
+};
+
+// What a result of CUDA means for the whole run.
+Outcome outcome_of(CuResult result);
+
+struct DeviceFacts {
+  int number = 0;
+  std::string name, uuid, bus;
+  int major = 0, minor = 0, multiprocessors = 0, clock_khz = 0, compute_mode = 0;
+  std::uint64_t memory_bytes = 0;
+};
+
+struct CanaryRun {
+  std::vector<std::uint64_t> results;
+  std::vector<kernels::CanaryBlock> blocks;
+  std::uint64_t seed = 0;
+};
+
+using OwnRanges = RangeRecord (*)();
+
+class Session {
+ public:
+  Session(const DriverApi& api, OwnRanges ranges) : api_(api), ranges_(ranges) {}
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  static Failure facts(const DriverApi& api, int number, DeviceFacts& out);
+  Failure open(const DeviceFacts& facts);
+
+  Failure canary(std::uint64_t seed, CanaryRun& out);
+  // Roots of code where it lies. `gpu_ms`: of the launches alone.
+  Failure hash(const std::vector<Span>& spans, Form form, const Nonce& nonce, std::vector<identify::Digest>& roots,
+               float& gpu_ms);
+  Failure read(const Span& span, std::vector<std::uint8_t>& out);
+  Failure store(std::uint64_t address, std::uint32_t value, std::uint64_t words);
+  // Makes instruction caches fetch anew: loads a module and runs its kernel.
+  Failure refresh();
+  // Runs `function` as gpuwatch_selftest and gives out[0] for in[0] = 1.
+  Failure run_selftest(CuFunction function, float& out);
+
+  RangeRecord ranges() const { return ranges_(); }
+  const DriverApi& api() const { return api_; }
+  Failure failed(CuResult result, const std::string& what) const;
+
+ private:
+  Failure launch(CuFunction function, unsigned blocks, unsigned threads, void** arguments);
+  Failure wait(const std::string& what);
+
+  const DriverApi& api_;
+  OwnRanges ranges_;
+  int device_ = -1;
+  int multiprocessors_ = 0;
+  CuModule module_ = nullptr;
+  CuFunction hash_ = nullptr, copy_ = nullptr, store_ = nullptr, canary_ = nullptr;
+  CuStream stream_ = nullptr;
+};
+
+}  // namespace gpuwatch::probe

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads one module and says for each of its functions whether the bytes in the
+// code heap are the ones that file and relocations call for: hashed in place on
+// the GPU, twice, with a refresh of instruction caches around and between.
+#pragma once
+
+#include <functional>
+
+#include "probe/code.h"
+#include "probe/images.h"
+#include "probe/session.h"
+
+namespace gpuwatch::probe {
+
+enum class Verdict { kMatch, kMatchRelocated, kDiffer, kNotResident, kNotProbed };
+const char* to_string(Verdict verdict);
+
+struct FunctionVerdict {
+  std::string name;
+  Verdict verdict = Verdict::kNotProbed;
+  std::string reason;
+  std::uint64_t bytes = 0;
+  std::uint64_t address = 0;
+  std::uint64_t first_offset = 0;  // with kDiffer
+  std::size_t relocations = 0;
+  std::size_t unchecked = 0;    // relocations whose value nothing tells
+  identify::Digest resident{};  // SHA-256 of the expected bytes that the GPU confirmed; zero without a match
+};
+
+struct ModuleVerdict {
+  std::vector<FunctionVerdict> functions;
+  std::uint64_t hashed_bytes = 0;
+  float gpu_ms = 0;  // of one reading
+};
+
+class ImageProbe {
+ public:
+  using NonceSource = std::function<Nonce()>;
+  ImageProbe(Session& session, NonceSource nonces) : session_(session), nonces_(std::move(nonces)) {}
+  ~ImageProbe();
+  ImageProbe(const ImageProbe&) = delete;
+  ImageProbe& operator=(const ImageProbe&) = delete;
+
+  // PTX is compiled by the driver first; what it makes of it is what is expected.
+  Failure load(const LoadableImage& image);
+  // Only the function `kernel`, if not empty.
+  Failure check(const std::string& kernel, ModuleVerdict& out);
+  // Overwrites the code that check() found, so that it can't be taken for code of
+  // a later module, and unloads. The module is not to be run any more.
+  Failure unload();
+
+  CuModule module() const { return module_; }
+  const Code& code() const { return code_; }
+
+ private:
+  Failure read_heap(std::vector<Copy>& out);
+  Failure settle(const Function& function, identify::Bytes resident, const std::vector<Copy>& copies,
+                 FunctionVerdict& verdict, std::vector<std::uint8_t>& expected);
+
+  Session& session_;
+  NonceSource nonces_;
+  CuModule module_ = nullptr;
+  Code code_;
+  std::vector<Span> found_;
+};
+
+}  // namespace gpuwatch::probe
