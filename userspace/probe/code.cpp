@@ -183,4 +183,36 @@ std::optional<std::uint64_t> first_difference(identify::Bytes expected, identify
   return std::nullopt;
 }
 
+identify::Bytes resident_at(const std::vector<Copy>& copies, std::uint64_t address, std::uint64_t bytes) {
+  for (const Copy& copy : copies)
+    if (address >= copy.address && identify::fits(address - copy.address, bytes, copy.bytes.size()))
+      return identify::Bytes(copy.bytes).subspan(address - copy.address, bytes);
+  return {};
+}
+
+std::size_t accept_loader_changes(std::span<std::uint8_t> expected, identify::Bytes resident) {
+  constexpr std::size_t kInstruction = 16;
+  constexpr std::size_t kVariant = 9;
+  constexpr std::size_t kControl = 14;
+  constexpr std::uint8_t kReadBarrier = 0x08;  // lowest bit of its number, 7: none
+  constexpr std::uint8_t kWait = 0x80;         // for barrier 3
+  const auto is_barrier = [&](std::size_t at) { return expected[at] == 0x92 && (expected[at + 1] & 0x0f) == 0x09; };
+  std::size_t changed = 0;
+  const std::size_t both = std::min(expected.size(), resident.size());
+  for (std::size_t at = 0; at + 2 * kInstruction <= both; at += kInstruction) {
+    const std::size_t next = at + kInstruction;
+    if (!is_barrier(at) || !is_barrier(next) || expected[at + kVariant] != 0x80 || expected[next + kVariant] != 0xa0)
+      continue;
+    std::uint8_t& first = expected[at + kControl];
+    std::uint8_t& second = expected[next + kControl];
+    if ((first & kReadBarrier) == 0 || (second & kWait) != 0) continue;
+    // Both or none: half of it is somebody else's change.
+    if (resident[at + kControl] != (first & ~kReadBarrier) || resident[next + kControl] != (second | kWait)) continue;
+    first = resident[at + kControl];
+    second = resident[next + kControl];
+    changed += 2;
+  }
+  return changed;
+}
+
 }  // namespace gpuwatch::probe

@@ -3,6 +3,7 @@
 // relocation touches.
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "probe/code.h"
@@ -25,6 +26,7 @@ struct Candidate {
   std::uint64_t address;
   std::uint64_t differences;
   std::uint64_t first;
+  bool leftover;
 };
 
 std::string_view piece_at(identify::Bytes bytes, std::size_t at) {
@@ -39,7 +41,8 @@ bool untouched(identify::Bytes mask, std::size_t at) {
 
 }  // namespace
 
-std::vector<Place> locate(const std::vector<const Function*>& functions, const std::vector<Copy>& copies) {
+std::vector<Place> locate(const std::vector<const Function*>& functions, const std::vector<Copy>& copies,
+                          const std::vector<Copy>& before) {
   std::vector<std::vector<std::uint8_t>> masks;
   std::unordered_map<std::string_view, std::vector<Anchor>> anchors;
   for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -71,7 +74,10 @@ std::vector<Place> locate(const std::vector<const Function*>& functions, const s
         const std::size_t begin = at - anchor.offset;
         if ((copy.address + begin) % kPlaceStep != 0 || !identify::fits(begin, text.size(), bytes.size())) continue;
         if (!seen[anchor.function].insert(copy.address + begin).second) continue;
-        Candidate candidate{copy.address + begin, 0, 0};
+        const identify::Bytes earlier = resident_at(before, copy.address + begin, text.size());
+        const bool leftover = !earlier.empty() && std::equal(earlier.begin(), earlier.end(),
+                                                             bytes.begin() + static_cast<std::ptrdiff_t>(begin));
+        Candidate candidate{copy.address + begin, 0, 0, leftover};
         const identify::Bytes& mask = masks[anchor.function];
         for (std::size_t unit = 0; unit < text.size(); unit += kStep) {
           const std::size_t size = std::min(kStep, text.size() - unit);
@@ -84,30 +90,28 @@ std::vector<Place> locate(const std::vector<const Function*>& functions, const s
       }
     }
   }
-  // Exact places first, in the order of the file, so that twins take one each.
+  // Exact places first, in the order of the file, so that twins take one each;
+  // leftovers when nothing new will do, however well they fit: they may be
+  // clean copies of code that was changed.
   std::vector<Place> places(functions.size());
   std::set<std::uint64_t> taken;
-  for (std::size_t i = 0; i < functions.size(); ++i) {
-    std::sort(candidates[i].begin(), candidates[i].end(), [](const Candidate& a, const Candidate& b) {
-      return std::pair(a.differences, a.address) < std::pair(b.differences, b.address);
+  for (std::vector<Candidate>& list : candidates)
+    std::sort(list.begin(), list.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tuple(a.leftover, a.differences, a.address) < std::tuple(b.leftover, b.differences, b.address);
     });
-    for (const Candidate& candidate : candidates[i]) {
-      if (candidate.differences != 0) break;
-      if (!taken.insert(candidate.address).second) continue;
-      places[i] = {candidate.address, true, 0, 0};
-      break;
-    }
-  }
-  for (std::size_t i = 0; i < functions.size(); ++i) {
-    if (places[i].address != 0) continue;
-    for (const Candidate& candidate : candidates[i]) {
-      // Half of it must be there to call it the same function.
-      if (candidate.differences * 2 * kStep > functions[i]->text.size()) break;
-      if (candidate.differences == 0 || !taken.insert(candidate.address).second) continue;
-      places[i] = {candidate.address, false, candidate.differences, candidate.first};
-      break;
-    }
-  }
+  for (const bool leftover : {false, true})
+    for (const bool exact : {true, false})
+      for (std::size_t i = 0; i < functions.size(); ++i) {
+        if (places[i].address != 0) continue;
+        for (const Candidate& candidate : candidates[i]) {
+          if (candidate.leftover != leftover || (candidate.differences == 0) != exact) continue;
+          // Half of it must be there to call it the same function.
+          if (candidate.differences * 2 * kStep > functions[i]->text.size()) break;
+          if (!taken.insert(candidate.address).second) continue;
+          places[i] = {candidate.address, exact, candidate.differences, candidate.first};
+          break;
+        }
+      }
   return places;
 }
 

@@ -92,6 +92,16 @@ std::string format(const char* form, double value) {
   return text;
 }
 
+std::string hex(const std::vector<std::uint8_t>& bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
+
 Failure canary(Session& session, const DeviceFacts& facts, Report& report, bool& good) {
   const auto begin = std::chrono::steady_clock::now();
   CanaryRun run;
@@ -141,9 +151,16 @@ void print(const ModuleVerdict& module, const std::string& label, int gpu, Repor
       object["reason"] = base::to_utf8(verdict.reason);
       text += ": " + verdict.reason;
     }
+    if (verdict.loader_changes != 0) object["loader_changes"] = verdict.loader_changes;
     if (verdict.verdict == Verdict::kDiffer) {
       object["first_offset"] = verdict.first_offset;
-      text += ", first at offset " + std::to_string(verdict.first_offset);
+      object["different_bytes"] = verdict.different_bytes;
+      for (const CodeDifference& difference : verdict.differences)
+        object["differences"].push_back({{"offset", difference.offset},
+                                         {"expected", hex(difference.expected)},
+                                         {"resident", hex(difference.resident)}});
+      text += ", " + std::to_string(verdict.different_bytes) + " bytes, first at offset " +
+              std::to_string(verdict.first_offset);
     }
     if (verdict.verdict == Verdict::kMatch || verdict.verdict == Verdict::kMatchRelocated)
       object["resident_sha256"] = identify::to_hex(verdict.resident);

@@ -232,7 +232,11 @@ Failure Session::read(const Span& span, std::vector<std::uint8_t>& out) {
   if (Failure failure = launch(copy_, kCopyBlocks, kBlock, arguments)) return failure;
   if (Failure failure = wait("reading")) return failure;
   out.resize(span.bytes);
-  const CuResult result = api_.memory_to_host(out.data(), memory.address(), span.bytes);
+  CuResult result = api_.memory_to_host(out.data(), memory.address(), span.bytes);
+  // The driver hands freed memory out again as it is: a copy of code left in it
+  // would be found in the next search, and hashed once it is a table.
+  if (result == kCuOk) result = api_.memory_fill(memory.address(), 0, span.bytes);
+  if (result == kCuOk) result = api_.synchronize();
   return result == kCuOk ? Failure{} : failed(result, "reading");
 }
 
@@ -242,6 +246,29 @@ Failure Session::store(std::uint64_t address, std::uint32_t value, std::uint64_t
   void* arguments[] = {&address, &value, &words};
   if (Failure failure = launch(store_, words > kBlock ? kCopyBlocks : 1, kBlock, arguments)) return failure;
   return wait("storing");
+}
+
+Failure Session::scrub() {
+  // By size, all there is: until the driver has to map more.
+  constexpr std::size_t kLargest = std::size_t{1} << 20;
+  constexpr std::size_t kSmallest = 256;
+  constexpr std::size_t kTakenMax = 16384;
+  std::vector<CuPointer> taken;
+  const base::ScopeExit give_back([&] {
+    for (const CuPointer address : taken) api_.memory_free(address);
+  });
+  for (std::size_t size = kLargest; size >= kSmallest; size /= 4) {
+    const std::size_t mapped = ranges().ranges().size();
+    while (taken.size() < kTakenMax && ranges().ranges().size() == mapped) {
+      CuPointer address = 0;
+      if (api_.memory_allocate(&address, size) != kCuOk) break;
+      taken.push_back(address);
+      if (const CuResult result = api_.memory_fill(address, 0, size); result != kCuOk)
+        return failed(result, "clearing free memory");
+    }
+  }
+  const CuResult result = api_.synchronize();
+  return result == kCuOk ? Failure{} : failed(result, "clearing free memory");
 }
 
 Failure Session::refresh() {

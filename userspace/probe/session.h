@@ -70,6 +70,10 @@ class Session {
   Failure store(std::uint64_t address, std::uint32_t value, std::uint64_t words);
   // Makes instruction caches fetch anew: loads a module and runs its kernel.
   Failure refresh();
+
+  // Clears what is free in the blocks that device memory is handed out from: the
+  // loader passes code through there, and leaves it when it gives it back.
+  Failure scrub();
   // Runs `function` as gpuwatch_selftest and gives out[0] for in[0] = 1.
   Failure run_selftest(CuFunction function, float& out);
 

@@ -11,14 +11,6 @@ namespace {
 
 constexpr std::uint64_t kHeapBlockMax = 64ull << 20;
 
-// [address, address + bytes) of the copies, empty where they have it not.
-identify::Bytes resident_at(const std::vector<Copy>& copies, std::uint64_t address, std::uint64_t bytes) {
-  for (const Copy& copy : copies)
-    if (address >= copy.address && identify::fits(address - copy.address, bytes, copy.bytes.size()))
-      return identify::Bytes(copy.bytes).subspan(address - copy.address, bytes);
-  return {};
-}
-
 const Function* function_in(const Code& code, std::uint32_t section) {
   for (const Function& function : code.functions)
     if (function.section == section) return &function;
@@ -43,12 +35,35 @@ const char* to_string(Verdict verdict) {
   return "";
 }
 
+void tell_differences(const std::vector<std::uint8_t>& expected, const std::vector<std::uint8_t>& resident,
+                      FunctionVerdict& verdict) {
+  constexpr std::size_t kUnit = 16;
+  const std::size_t both = std::min(expected.size(), resident.size());
+  for (std::size_t unit = 0; unit < both; unit += kUnit) {
+    const std::size_t end = std::min(unit + kUnit, both);
+    std::uint64_t here = 0;
+    for (std::size_t at = unit; at < end; ++at) {
+      if (expected[at] == resident[at]) continue;
+      if (verdict.different_bytes + here++ == 0) verdict.first_offset = at;
+    }
+    verdict.different_bytes += here;
+    if (here == 0 || verdict.differences.size() >= kDifferencesMax) continue;
+    const auto part = [&](const std::vector<std::uint8_t>& code) {
+      return std::vector<std::uint8_t>(code.begin() + static_cast<std::ptrdiff_t>(unit),
+                                       code.begin() + static_cast<std::ptrdiff_t>(end));
+    };
+    verdict.differences.push_back({unit, part(expected), part(resident)});
+  }
+}
+
 ImageProbe::~ImageProbe() {
   if (module_ != nullptr) session_.api().module_unload(module_);
 }
 
 Failure ImageProbe::load(const LoadableImage& image) {
   const DriverApi& api = session_.api();
+  before_.clear();
+  if (Failure failure = read_heap(before_)) return failure;
   std::vector<std::uint8_t> bytes = image.bytes;
   if (image.ptx) {
     CuLink link = nullptr;
@@ -115,6 +130,7 @@ Failure ImageProbe::settle(const Function& function, identify::Bytes resident, c
   }
   if (!agree && verdict.reason.empty()) verdict.reason = "uses of one symbol contradict each other";
   expected = expected_text(function, addresses);
+  verdict.loader_changes = accept_loader_changes(expected, resident);
   for (const Relocation& relocation : function.relocations) {
     const bool checked =
         addresses.contains(relocation.symbol) && (relocation.type == kReloc64 || relocation.type == kRelocLow32 ||
@@ -134,12 +150,13 @@ Failure ImageProbe::settle(const Function& function, identify::Bytes resident, c
 }
 
 Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
+  if (Failure failure = session_.scrub()) return failure;
   if (Failure failure = session_.refresh()) return failure;
   std::vector<Copy> copies;
   if (Failure failure = read_heap(copies)) return failure;
   std::vector<const Function*> functions;
   for (const Function& function : code_.functions) functions.push_back(&function);
-  const std::vector<Place> places = locate(functions, copies);
+  const std::vector<Place> places = locate(functions, copies, before_);
   std::vector<Span> spans;
   std::vector<std::vector<std::uint8_t>> expected;
   std::vector<std::size_t> which;
@@ -180,14 +197,14 @@ Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
     FunctionVerdict& verdict = out.functions[which[i]];
     out.hashed_bytes += spans[i].bytes;
     if (equal[i] && verdict.reason.empty()) {
-      verdict.verdict = verdict.relocations != 0 ? Verdict::kMatchRelocated : Verdict::kMatch;
+      verdict.verdict = verdict.relocations + verdict.loader_changes != 0 ? Verdict::kMatchRelocated : Verdict::kMatch;
       verdict.resident = host_root(expected[i], Form::kPlain, {});
       continue;
     }
     verdict.verdict = Verdict::kDiffer;
     std::vector<std::uint8_t> now;
     if (Failure failure = session_.read({spans[i].address, spans[i].bytes / 16 * 16}, now)) return failure;
-    if (const auto first = first_difference(expected[i], now, {})) verdict.first_offset = *first;
+    tell_differences(expected[i], now, verdict);
   }
   return {};
 }

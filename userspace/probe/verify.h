@@ -15,16 +15,28 @@ namespace gpuwatch::probe {
 enum class Verdict { kMatch, kMatchRelocated, kDiffer, kNotResident, kNotProbed };
 const char* to_string(Verdict verdict);
 
+// An instruction from sm_70 on, or what stands in its place.
+struct CodeDifference {
+  std::uint64_t offset = 0;  // multiple of 16
+  std::vector<std::uint8_t> expected;
+  std::vector<std::uint8_t> resident;
+};
+inline constexpr std::size_t kDifferencesMax = 16;
+
 struct FunctionVerdict {
   std::string name;
   Verdict verdict = Verdict::kNotProbed;
   std::string reason;
   std::uint64_t bytes = 0;
   std::uint64_t address = 0;
-  std::uint64_t first_offset = 0;  // with kDiffer
+  // With kDiffer: how many bytes, and the first units of 16 that hold them.
+  std::uint64_t first_offset = 0;
+  std::uint64_t different_bytes = 0;
+  std::vector<CodeDifference> differences;
   std::size_t relocations = 0;
-  std::size_t unchecked = 0;    // relocations whose value nothing tells
-  identify::Digest resident{};  // SHA-256 of the expected bytes that the GPU confirmed; zero without a match
+  std::size_t loader_changes = 0;  // instructions, see accept_loader_changes()
+  std::size_t unchecked = 0;       // relocations whose value nothing tells
+  identify::Digest resident{};     // SHA-256 of the expected bytes that the GPU confirmed; zero without a match
 };
 
 struct ModuleVerdict {
@@ -32,6 +44,10 @@ struct ModuleVerdict {
   std::uint64_t hashed_bytes = 0;
   float gpu_ms = 0;  // of one reading
 };
+
+// Fills in first_offset, different_bytes and differences.
+void tell_differences(const std::vector<std::uint8_t>& expected, const std::vector<std::uint8_t>& resident,
+                      FunctionVerdict& verdict);
 
 class ImageProbe {
  public:
@@ -61,6 +77,7 @@ class ImageProbe {
   NonceSource nonces_;
   CuModule module_ = nullptr;
   Code code_;
+  std::vector<Copy> before_;  // the heap before the module was loaded
   std::vector<Span> found_;
 };
 

@@ -100,6 +100,48 @@ TEST(Code, LocatesTwinsOnceEachAndPatchedCode) {
   EXPECT_EQ(places[3].address, 0u);
 }
 
+// A clean copy that lay there before the load must not stand in for code that
+// was changed; where there is nothing else it is taken.
+TEST(Code, LeftoversComeLast) {
+  const Function a = random_function(4, 1024);
+  Copy before{0x7f0000000000, std::vector<std::uint8_t>(64 * 1024, 0)};
+  std::copy(a.text.begin(), a.text.end(), before.bytes.begin() + 0x400);
+  Copy now = before;
+  EXPECT_EQ(locate({&a}, {now}, {before})[0].address, 0x7f0000000400u);
+  std::copy(a.text.begin(), a.text.end(), now.bytes.begin() + 0x2000);
+  EXPECT_EQ(locate({&a}, {now})[0].address, 0x7f0000000400u);
+  EXPECT_EQ(locate({&a}, {now}, {before})[0].address, 0x7f0000002000u);
+  now.bytes[0x2000 + 512] ^= 1;
+  const Place patched = locate({&a}, {now}, {before})[0];
+  EXPECT_EQ(patched.address, 0x7f0000002000u);
+  EXPECT_FALSE(patched.exact);
+  EXPECT_EQ(patched.first, 512u);
+}
+
+std::vector<std::uint8_t> barriers(std::uint8_t first_control, std::uint8_t second_control) {
+  std::vector<std::uint8_t> code = {0x92, 0x79, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0xec, first_control,  0,
+                                    0x92, 0x89, 0, 0, 0, 0, 0, 0, 0, 0xa0, 0, 0, 0, 0xec, second_control, 0};
+  return code;
+}
+
+// Bytes as an H200 with driver 580.159.04 had them in place of libcublas's.
+TEST(Code, AcceptsWhatTheLoaderChanges) {
+  std::vector<std::uint8_t> expected = barriers(0x0f, 0x0f);
+  EXPECT_EQ(accept_loader_changes(expected, barriers(0x0f, 0x0f)), 0u);
+  EXPECT_EQ(accept_loader_changes(expected, barriers(0x07, 0x0f)), 0u) << "half of it";
+  EXPECT_EQ(accept_loader_changes(expected, barriers(0x05, 0x8f)), 0u) << "and something else";
+  EXPECT_EQ(expected, barriers(0x0f, 0x0f));
+  EXPECT_EQ(accept_loader_changes(expected, barriers(0x07, 0x8f)), 2u);
+  EXPECT_EQ(expected, barriers(0x07, 0x8f));
+  std::vector<std::uint8_t> other = barriers(0x0f, 0x0f);
+  other[25] = 0x20;
+  std::vector<std::uint8_t> resident = barriers(0x07, 0x8f);
+  resident[25] = 0x20;
+  EXPECT_EQ(accept_loader_changes(other, resident), 0u) << "not that pair";
+  std::vector<std::uint8_t> cut(expected.begin(), expected.begin() + 31);
+  EXPECT_EQ(accept_loader_changes(cut, barriers(0x07, 0x8f)), 0u);
+}
+
 TEST(Code, HostileImages) {
   Code code;
   EXPECT_FALSE(read_code({}, code).empty());
