@@ -36,6 +36,11 @@ std::string from(const Entry& entry) {
   return text.empty() ? "" : ", from " + text;
 }
 
+// Labels are optional.
+std::string named(const std::string& kind, const Lookup& list) {
+  return list.label().empty() ? "the " + kind : kind + " '" + std::string(list.label()) + "'";
+}
+
 std::vector<std::string> entry_names(const ModulePrint& module) {
   std::vector<std::string> names;
   for (const KernelPrint& kernel : module.kernels)
@@ -70,15 +75,14 @@ MaybeJudgement judge_denied(const ModulePrint& module, Lookup& list) {
   }
   if (!entry) return std::move(entry.error());
   if (*entry)
-    return std::optional(found(Verdict::kDenied,
-                               how + " on deny list '" + std::string(list.label()) + "'" + from(**entry), list,
-                               source_text(**entry)));
+    return std::optional(
+        found(Verdict::kDenied, how + " on " + named("deny list", list) + from(**entry), list, source_text(**entry)));
   for (const KernelPrint& kernel : module.kernels) {
     auto place = list.place_of_k(kernel.k);
     if (!place) return std::move(place.error());
     if (!*place) continue;
     return std::optional(found(Verdict::kDenied,
-                               "kernel " + kernel.name + " (K) is on deny list '" + std::string(list.label()) + "'" +
+                               "kernel " + kernel.name + " (K) is on " + named("deny list", list) +
                                    ((*place)->kernel.name == kernel.name ? "" : " as " + (*place)->kernel.name),
                                list, ""));
   }
@@ -89,8 +93,7 @@ MaybeJudgement judge_known(const ModulePrint& module, Lookup& baseline) {
   auto entry = baseline.by_r(module.r);
   if (!entry) return std::move(entry.error());
   if (!*entry) return std::optional<Judgement>();
-  return std::optional(found(Verdict::kKnown,
-                             "these bytes (R) are in baseline '" + std::string(baseline.label()) + "'" + from(**entry),
+  return std::optional(found(Verdict::kKnown, "these bytes (R) are in " + named("baseline", baseline) + from(**entry),
                              baseline, source_text(**entry)));
 }
 
@@ -119,12 +122,11 @@ MaybeJudgement judge_kernels(const ModulePrint& module, std::span<Lookup* const>
       twin = std::move(*entry);
     }
     if (twin)
-      return std::optional(
-          found(Verdict::kKnownKernels,
-                std::string(module.m ? "same module (M) as in baseline '" : "same PTX (P) as in baseline '") +
-                    std::string(baseline->label()) + "'" + from(*twin) + "; other bytes outside of " +
-                    (module.m ? "code and data" : "instructions"),
-                *baseline, source_text(*twin)));
+      return std::optional(found(Verdict::kKnownKernels,
+                                 std::string(module.m ? "same module (M) as in " : "same PTX (P) as in ") +
+                                     named("baseline", *baseline) + from(*twin) + "; other bytes outside of " +
+                                     (module.m ? "code and data" : "instructions"),
+                                 *baseline, source_text(*twin)));
   }
   if (module.kernels.empty() || std::find(seen.begin(), seen.end(), nullptr) != seen.end())
     return std::optional<Judgement>();
@@ -182,8 +184,8 @@ MaybeJudgement judge_modified(const ModulePrint& module, Lookup& baseline, const
   if (!theirs) return std::move(theirs.error());
   judgement->source = *theirs ? source_text(**theirs) : "";
   judgement->why = "kernel " + judgement->why + (changed > 1 ? " and " + count_of(changed - 1, "other") : "") +
-                   ": known by name in baseline '" + std::string(baseline.label()) + "'" +
-                   (*theirs ? from(**theirs) : "") + ", with other code (K)";
+                   ": known by name in " + named("baseline", baseline) + (*theirs ? from(**theirs) : "") +
+                   ", with other code (K)";
   if (options.explain && *theirs && module.d && (*theirs)->module.d && *module.d != *(*theirs)->module.d)
     judgement->differences.push_back({"", ".nv.constant*, .nv.global*", "module data (D)",
                                       model::hex_of(*(*theirs)->module.d), model::hex_of(*module.d)});
