@@ -101,11 +101,12 @@ struct Tailing {
     gate.open = true;
     gate.wake.notify_all();
   }
-  // Until as many names as that have come.
-  void open_and_wait(std::uint64_t found) {
+  // Until as many answers as that are there for the records' side; the counter
+  // of found names is ahead of it.
+  void open_and_wait(std::uint64_t answers) {
     open();
     const std::uint64_t begin = base::monotonic_ns();
-    while (names->counters().found < found && base::monotonic_ns() - begin < 20'000'000'000) std::this_thread::yield();
+    while (names->generation() < answers && base::monotonic_ns() - begin < 20'000'000'000) std::this_thread::yield();
   }
   std::string feed(char id, std::uint64_t time_ns) {
     std::string out;
