@@ -30,8 +30,9 @@ STAGES = {
     "report": ("publish",),  # its words and escapes
     "probe": ("identify",),  # reads images and cubins as it does
     "preload": (),
+    "sink": (),
     "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "preload"),
-    "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish"),
+    "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "sink"),
 }
 # Who may name the kernel's header; all others get it through model/raw_record.h.
 # The recorder in preload is the second producer of its records.
