@@ -35,8 +35,10 @@ std::set<std::string> keys_written() {
   const std::regex call(
       R"re((?:json|object)\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
   for (std::sregex_iterator at(source.begin(), source.end(), call), end; at != end; ++at) keys.insert((*at)[1]);
-  const std::string summary = test::slurp(std::string(USERSPACE_DIR) + "/report/summary_json.cpp");
-  const std::regex summary_key(R"re((?:json\["|one\["|put_text\(json, "|\{")([a-z0-9_]+)")re");
+  const std::string summary = test::slurp(std::string(USERSPACE_DIR) + "/report/summary_json.cpp") +
+                              test::slurp(std::string(USERSPACE_DIR) + "/report/holdings_json.cpp");
+  const std::regex summary_key(
+      R"re((?:json\["|one\["|put_text\((?:json|one), "|put_count\(json, "|\{")([a-z0-9_]+)")re");
   for (std::sregex_iterator at(summary.begin(), summary.end(), summary_key), end; at != end; ++at)
     keys.insert((*at)[1]);
   const std::string hashes = test::slurp(std::string(USERSPACE_DIR) + "/cli/commands/hash.cpp");
