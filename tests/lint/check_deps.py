@@ -12,6 +12,7 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UAPI = "linux/gpuwatch.h"
+UAPI_GENL = "linux/gpuwatch_genl.h"
 SOURCE = (".c", ".h", ".cpp", ".cu", ".S")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -31,20 +32,23 @@ STAGES = {
     "probe": ("identify",),  # reads images and cubins as it does
     "preload": (),
     "sink": (),
-    "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "preload"),
-    "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "sink"),
+    "netlink": ("publish",),  # its writers of JSON and words
+    "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "preload", "netlink"),
+    "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "sink", "netlink"),
 }
 # Who may name the kernel's header; all others get it through model/raw_record.h.
 # The recorder in preload is the second producer of its records.
-UAPI_ALLOWED = ("userspace/source/", "userspace/model/raw_record.h", "userspace/publish/netlink_sink",
-                "userspace/preload/")
+UAPI_ALLOWED = ("userspace/source/", "userspace/model/raw_record.h", "userspace/netlink/", "userspace/preload/")
+# The family's header is for one room; its types are netlink/words.h to others.
+UAPI_GENL_ALLOWED = ("userspace/netlink/",)
 NVIDIA_HEADER = re.compile(r"(^|/)(nv[-_.]|nvos|nvtypes|nvstatus|nvlimits|cl[0-9a-f]{4}|ctrl[0-9a-f]{4}|uvm_|nvml|cuda)")
 # kmod room: rooms it may not include, being earlier on the way of a record.
 KMOD_NEVER = {
-    "ring": ("hook", "image", "record", "chardev", "nl"),
-    "record": ("hook", "image", "chardev", "nl"),
-    "hook": ("image", "chardev", "nl"),
-    "image": ("hook", "ring", "chardev", "nl"),
+    "ring": ("hook", "image", "record", "chardev", "netlink"),
+    "record": ("hook", "image", "chardev", "netlink"),
+    "hook": ("image", "chardev", "netlink"),
+    "image": ("hook", "ring", "chardev", "netlink"),
+    "netlink": ("chardev",),
     "compat": ("hook", "image", "record", "ring", "chardev", "nl"),
 }
 # Checks that no header in compat can hide, with the reason.
@@ -90,6 +94,11 @@ def check_userspace(top):
             if target == UAPI:
                 if not name.startswith(UAPI_ALLOWED):
                     breaches[room].append(f"{place}: takes {UAPI} past model/raw_record.h")
+            elif target == UAPI_GENL:
+                if not name.startswith(UAPI_GENL_ALLOWED):
+                    breaches[room].append(f"{place}: takes {UAPI_GENL} past netlink/words.h")
+            elif system and target.startswith("netlink/") and not os.path.exists(os.path.join(top, "userspace", target)):
+                pass  # libnl's folder has the name of a room
             elif "kmod/" in target or target.startswith("../"):
                 breaches[room].append(f"{place}: leaves the tree by {target}")
             elif other and system:
@@ -133,7 +142,7 @@ def check_include(top):
     found = []
     for path, name in sources(top, "include"):
         for line, _, target in includes(path):
-            if target not in ("linux/types.h", "linux/ioctl.h", "linux/gpuwatch.h"):
+            if target not in ("linux/types.h", "linux/ioctl.h", "linux/gpuwatch.h", UAPI_GENL):
                 found.append(f"{name}:{line}: {target}: a uapi header takes linux/types.h and linux/ioctl.h only")
     return {"include": found}
 
@@ -158,6 +167,8 @@ def check_tree(top):
 BREACHES = {
     "userspace/decode/a.cpp": '#include "publish/text.h"\n',
     "userspace/publish/b.cpp": "#include <linux/gpuwatch.h>\n",
+    "userspace/cli/m.cpp": "#include <linux/gpuwatch_genl.h>\n",
+    "kmod/netlink/n.c": '#include "chardev/chardev.h"\n',
     "userspace/base/c.h": '#include "model/call.h"\n',
     "userspace/model/d.h": '#include "source/source.h"\n',
     "userspace/attribute/e.cpp": "#include <decode/story.h>\n",
