@@ -95,7 +95,7 @@ static long gw_ioctl_setup(struct gw_open_file *open, void __user *arg)
 		return -EFAULT;
 	if (setup.abi_major != GPUWATCH_ABI_MAJOR)
 		return -EPROTO;
-	if (setup.flags || setup.mode > GPUWATCH_MODE_OVERWRITE ||
+	if (setup.flags & ~GPUWATCH_SETUP_HOLD_IMAGES || setup.mode > GPUWATCH_MODE_OVERWRITE ||
 	    setup.ring_bytes < GW_RING_MIN_BYTES || setup.ring_bytes > GW_RING_MAX_BYTES ||
 	    !is_power_of_2(setup.ring_bytes) || setup.watermark_bytes > setup.ring_bytes)
 		return -EINVAL;

@@ -166,12 +166,13 @@ static void gw_blob_forget(struct gw_blob *blob)
 u64 gw_blob_store(struct gw_blob *blob, u32 probe)
 {
 	u64 keys[GW_CONSUMERS_MAX], id = 0;
-	unsigned int nr;
+	unsigned int nr, nr_holding;
 
 	mutex_lock(&gw_blob_lock);
 	/* Under the lock, which a consumer that goes takes after it left the list. */
-	nr = gw_emit_interested(GPUWATCH_REC_IMAGE, keys);
-	blob->nr_holders = gw_probe_owners(probe, keys, nr);
+	nr = gw_emit_interested(GPUWATCH_REC_IMAGE, keys, &nr_holding);
+	blob->nr_holders = nr_holding +
+			   gw_probe_owners(probe, keys + nr_holding, nr - nr_holding);
 	memcpy(blob->holders, keys, sizeof(keys[0]) * blob->nr_holders);
 	blob->id = gw_blob_last_id + 1;
 	blob->stored_ns = ktime_get_ns();

@@ -135,12 +135,12 @@ static void gw_capture_image(const struct gw_capture *capture)
 		.until_ns = begin + (u64)READ_ONCE(gw_deadline_ms) * NSEC_PER_MSEC,
 	};
 	u64 keys[GW_CONSUMERS_MAX];
+	unsigned int nr_holding, padded;
 	struct gw_image *image;
-	unsigned int padded;
 	u16 flags;
 
 	/* Filters may say that nobody wants it: then it is not copied either. */
-	if (!gw_emit_interested(GPUWATCH_REC_IMAGE, keys))
+	if (!gw_emit_interested(GPUWATCH_REC_IMAGE, keys, &nr_holding))
 		return;
 	image = kzalloc(sizeof(*image), GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 	if (!image) {

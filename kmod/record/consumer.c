@@ -87,6 +87,7 @@ struct gw_consumer *gw_consumer_alloc(const struct gpuwatch_setup *setup)
 		goto err_free_consumer;
 	}
 	RCU_INIT_POINTER(consumer->filter, filter);
+	consumer->holds_images = setup->flags & GPUWATCH_SETUP_HOLD_IMAGES;
 	consumer->key = atomic64_inc_return(&gw_consumer_last_key);
 	consumer->seen = alloc_percpu_gfp(struct gw_seen_table, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!consumer->seen) {

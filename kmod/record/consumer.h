@@ -52,6 +52,7 @@ struct gw_consumer {
 	struct gw_filter __rcu *filter;	/* never NULL */
 	struct gw_seen_table __percpu *seen;
 	bool enabled;			/* on the list; under gw_consumer_lock */
+	bool holds_images;		/* by probes of others too */
 };
 
 extern struct list_head gw_consumers;
@@ -75,8 +76,11 @@ int gw_consumer_enable(struct gw_consumer *consumer);
 void gw_consumer_disable(struct gw_consumer *consumer);
 int gw_consumer_set_filter(struct gw_consumer *consumer, const struct gpuwatch_filter *filter);
 
-/* emit.c: keys of those that a record of @type, of the caller's, would reach now. */
-unsigned int gw_emit_interested(u16 type, u64 keys[GW_CONSUMERS_MAX]);
+/*
+ * emit.c: keys of those that a record of @type, of the caller's, would reach now.
+ * Those that hold images by probes of others come first, @nr_holding of them.
+ */
+unsigned int gw_emit_interested(u16 type, u64 keys[GW_CONSUMERS_MAX], unsigned int *nr_holding);
 
 extern unsigned int gw_consumer_nr;
 

@@ -186,11 +186,11 @@ void gw_emit(struct gw_source *source)
 		gw_emit_wake();
 }
 
-unsigned int gw_emit_interested(u16 type, u64 keys[GW_CONSUMERS_MAX])
+unsigned int gw_emit_interested(u16 type, u64 keys[GW_CONSUMERS_MAX], unsigned int *nr_holding)
 {
 	struct gw_consumer *consumer;
+	unsigned int nr = 0, holding = 0;
 	struct cgroup *cgroup;
-	unsigned int nr = 0;
 	u16 flags = 0;
 
 	preempt_disable();
@@ -198,9 +198,13 @@ unsigned int gw_emit_interested(u16 type, u64 keys[GW_CONSUMERS_MAX])
 	list_for_each_entry_rcu(consumer, &gw_consumers, node, !preemptible())
 		if (nr < GW_CONSUMERS_MAX &&
 		    gw_filter_passes(rcu_dereference_sched(consumer->filter), type, NULL, false,
-				     cgroup))
+				     cgroup)) {
 			keys[nr++] = consumer->key;
+			if (consumer->holds_images)
+				swap(keys[nr - 1], keys[holding++]);
+		}
 	preempt_enable();
+	*nr_holding = holding;
 	return nr;
 }
 

@@ -272,6 +272,40 @@ TEST_F(image_ioctl, bystander)
 	gw_stream_free(&s);
 }
 
+/* Who came later than another's probe misses nothing of what that captures. */
+TEST_F(image_ioctl, holds_by_others_probe)
+{
+	struct gw_options o = { .ring_bytes = 1 << 20, .hold_images = true };
+	struct gpuwatch_probe other = self->probe;
+	struct gw_reader second;
+	struct gw_stream s = {};
+	uint64_t id;
+	size_t bytes;
+	uint8_t *got;
+	int err;
+
+	ASSERT_EQ(0, ADD());
+	ASSERT_EQ(0, gw_reader_start(&second, &o));
+	id = load(&self->r, &self->s);
+	ASSERT_NE(0, id);
+	EXPECT_EQ(0, image_drop(self->fd, id));
+	got = image_get(second.fd, id, true, &bytes, &err);
+	EXPECT_EQ(0, err);
+	free(got);
+	EXPECT_EQ(-ENOENT, image_drop(second.fd, id));
+	EXPECT_TRUE(image_idle(self->fd));
+	/* Held once by who does both. */
+	ASSERT_EQ(0, image_add(second.fd, &other));
+	id = load(&self->r, &self->s);
+	EXPECT_EQ(0, image_drop(second.fd, id));
+	EXPECT_EQ(-ENOENT, image_drop(second.fd, id));
+	EXPECT_EQ(0, image_drop(self->fd, id));
+	EXPECT_TRUE(image_idle(self->fd));
+	gw_reader_finish(&second, &s);
+	gw_reader_stop(&second);
+	gw_stream_free(&s);
+}
+
 TEST_F(image_ioctl, get)
 {
 	struct gpuwatch_image image = {};

@@ -58,7 +58,8 @@ TEST_F(ioctl_neg, abi)
 	EXPECT_EQ(0, SETUP());
 }
 
-TEST_F(ioctl_neg, setup_flags) { self->setup.flags = 1; EXPECT_EQ(EINVAL, SETUP()); }
+TEST_F(ioctl_neg, setup_flags) { self->setup.flags = 2; EXPECT_EQ(EINVAL, SETUP()); }
+TEST_F(ioctl_neg, setup_holds_images) { self->setup.flags = GPUWATCH_SETUP_HOLD_IMAGES; EXPECT_EQ(0, SETUP()); }
 TEST_F(ioctl_neg, setup_mode) { self->setup.mode = 2; EXPECT_EQ(EINVAL, SETUP()); }
 TEST_F(ioctl_neg, setup_no_ring) { self->setup.ring_bytes = 0; EXPECT_EQ(EINVAL, SETUP()); }
 TEST_F(ioctl_neg, setup_not_power) { self->setup.ring_bytes = 65536 + 4096; EXPECT_EQ(EINVAL, SETUP()); }

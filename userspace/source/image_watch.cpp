@@ -68,6 +68,8 @@ Result<std::unique_ptr<ImageWatch>> ImageWatch::start(KmodDevice device, const I
   kmod.ring_bytes = 64 << 10;
   kmod.watermark_bytes = 1;
   kmod.filter = options.filter;
+  // Another consumer may be there first, and its probe captures what ours would.
+  kmod.hold_images = options.keep;
   // Images in it make this consumer their holder.
   kmod.filter.class_mask = GPUWATCH_CLASS(GPUWATCH_REC_OPEN) | GPUWATCH_CLASS(GPUWATCH_REC_IMAGE);
   kmod.filter.node_mask = 0;

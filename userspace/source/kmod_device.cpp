@@ -107,9 +107,11 @@ Result<gpuwatch_stats> KmodDevice::stats() const {
   return stats;
 }
 
-Status KmodDevice::setup(std::uint64_t ring_bytes, gpuwatch_ring_mode mode, std::uint32_t watermark_bytes) {
+Status KmodDevice::setup(std::uint64_t ring_bytes, gpuwatch_ring_mode mode, std::uint32_t watermark_bytes,
+                         std::uint32_t flags) {
   gpuwatch_setup setup{};
   setup.abi_major = GPUWATCH_ABI_MAJOR;
+  setup.flags = flags;
   setup.mode = mode;
   setup.watermark_bytes = watermark_bytes;
   setup.ring_bytes = ring_bytes;

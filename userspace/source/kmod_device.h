@@ -37,7 +37,8 @@ class KmodDevice {
   base::Result<gpuwatch_info> info() const;
   base::Result<std::vector<gpuwatch_target>> targets() const;
   base::Result<gpuwatch_stats> stats() const;
-  base::Status setup(std::uint64_t ring_bytes, gpuwatch_ring_mode mode, std::uint32_t watermark_bytes);
+  base::Status setup(std::uint64_t ring_bytes, gpuwatch_ring_mode mode, std::uint32_t watermark_bytes,
+                     std::uint32_t flags = 0);
   base::Status set_filter(const gpuwatch_filter& filter);
   base::Status enable();
   base::Status disable();

@@ -103,7 +103,9 @@ Result<std::unique_ptr<KmodSource>> KmodSource::start(KmodDevice device, const K
   source->header_.abi_minor = dev.info_at_open().abi_minor;
   source->header_.schema = dev.info_at_open().schema;
   source->probe_missed_before_ = dev.info_at_open().probe_missed;
-  if (Status status = dev.setup(ring_bytes, options.mode, watermark); !status.ok()) return std::move(status.error());
+  const std::uint32_t flags = options.hold_images ? GPUWATCH_SETUP_HOLD_IMAGES : 0;
+  if (Status status = dev.setup(ring_bytes, options.mode, watermark, flags); !status.ok())
+    return std::move(status.error());
   if (Status status = dev.set_filter(options.filter); !status.ok()) return std::move(status.error());
   if (Status status = source->map_rings(ring_bytes); !status.ok()) return std::move(status.error());
   if (Status status = dev.enable(); !status.ok()) return std::move(status.error());

@@ -19,6 +19,7 @@ struct KmodOptions {
   std::uint64_t ring_bytes = 0;  // per CPU, a power of two; 0: chosen by number of CPUs
   gpuwatch_ring_mode mode = GPUWATCH_MODE_DROP_NEWEST;
   gpuwatch_filter filter{};  // cgroup_fd -1 where none is meant
+  bool hold_images = false;  // that others' probes capture, too
   std::size_t batch_records = 4096;
   std::uint32_t watermark_bytes = 0;  // that wake a waiting reader; 0: an eighth of a ring
 };

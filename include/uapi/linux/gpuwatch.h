@@ -42,7 +42,7 @@
 #include <linux/ioctl.h>
 
 #define GPUWATCH_ABI_MAJOR	1
-#define GPUWATCH_ABI_MINOR	1
+#define GPUWATCH_ABI_MINOR	2
 #define GPUWATCH_SCHEMA		2
 
 #define GPUWATCH_COMM_LEN	16	/* bytes of comm, NUL padded */
@@ -620,10 +620,13 @@ struct gpuwatch_info {
 	char release[32];
 };
 
+/* gpuwatch_setup.flags, since ABI 1.2 */
+#define GPUWATCH_SETUP_HOLD_IMAGES	(1 << 0) /* hold images by others' probes too */
+
 /**
  * struct gpuwatch_setup - argument of GPUWATCH_IOC_SETUP
  * @abi_major: GPUWATCH_ABI_MAJOR the reader was built with; else -EPROTO
- * @flags: 0
+ * @flags: GPUWATCH_SETUP_*
  * @mode: enum gpuwatch_ring_mode
  * @watermark_bytes: bytes in one ring that wake a poller; 0 means 1; at most
  *	ring_bytes
@@ -912,8 +915,8 @@ struct gpuwatch_probe_ref {
  *	until it and its mappings are gone, and it keeps the module from unloading.
  * @flags: GPUWATCH_IMAGE_DROP; 0 for GPUWATCH_IOC_DROP_IMAGE
  *
- * Every consumer that owned the probe when it was hit, and whose filter the
- * record passed, holds the image. It stays stored until all of them have given
+ * Every consumer whose filter the record passed, and who owned the probe when it
+ * was hit or has GPUWATCH_SETUP_HOLD_IMAGES, holds the image. It stays stored until all of them have given
  * it up or closed their file, or until it is older than the module's parameter
  * image_age_ms. Any consumer may get it meanwhile.
  */

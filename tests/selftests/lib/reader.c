@@ -43,6 +43,7 @@ int gw_setup(int fd, const struct gw_options *o)
 	uint64_t bytes = o->ring_bytes ? o->ring_bytes : 4 << 20;
 	struct gpuwatch_setup setup = {
 		.abi_major = GPUWATCH_ABI_MAJOR,
+		.flags = o->hold_images ? GPUWATCH_SETUP_HOLD_IMAGES : 0,
 		.mode = o->mode,
 		.ring_bytes = bytes,
 		.watermark_bytes = o->watermark ? o->watermark : bytes / 4,

@@ -40,6 +40,7 @@ struct gw_options {
 	uint32_t watermark;		/* 0: a quarter of the ring */
 	const struct gpuwatch_filter *filter;
 	bool disabled;			/* don't enable it yet */
+	bool hold_images;		/* GPUWATCH_SETUP_HOLD_IMAGES */
 };
 
 /* All return 0 or a negative errno. */
