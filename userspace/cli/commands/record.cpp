@@ -39,7 +39,12 @@ class ImageKeeper {
   Status observe(const model::RawRecord& record) {
     if (record.head.type != GPUWATCH_REC_IMAGE) return {};
     const auto image = model::parse_image(record);
-    if (!image || image->fixed.id == 0) return {};
+    if (!image || image->fixed.kind == GPUWATCH_IMAGE_CALL) return {};
+    if (image->fixed.id == 0) {
+      // The file of a path is the loader's to read, not ours to keep.
+      if (image->fixed.kind != GPUWATCH_IMAGE_PATH) ++not_captured_;
+      return {};
+    }
     auto bytes = source_.take_image(image->fixed);
     if (!bytes) {
       if (missing_++ == 0) say(bytes.error().message());
@@ -66,18 +71,21 @@ class ImageKeeper {
 
   std::vector<std::string> notes() const {
     std::vector<std::string> notes;
+    if (not_captured_ > 0) notes.push_back(std::to_string(not_captured_) + " images were not captured by the module");
     if (missing_ > 0) notes.push_back(std::to_string(missing_) + " images were gone before they could be fetched");
     if (left_out_ > 0) notes.push_back(std::to_string(left_out_) + " images were left out, over --images-max");
     return notes;
   }
 
   std::uint64_t stored() const { return stored_; }
+  std::uint64_t lost() const { return not_captured_ + missing_; }
 
  private:
   source::Source& source_;
   source::GwcapWriter& writer_;
   ImagePlaces places_;
   std::uint64_t stored_ = 0;
+  std::uint64_t not_captured_ = 0;
   std::uint64_t missing_ = 0;
   std::uint64_t left_out_ = 0;
 };
@@ -121,7 +129,7 @@ Result<int> record_all(const Flags& flags, Selection& selection, const source::G
       std::to_string(writer->file_bytes()) + " bytes");
   for (const std::string& note : footer.notes) say(note);
   say(loss_line(footer.lost, writer->records()));
-  return footer.lost.total() > 0 ? kExitFinding : kExitOk;
+  return footer.lost.total() + images.lost() > 0 ? kExitFinding : kExitOk;
 }
 
 // Writes what the rings hold now.
