@@ -5,7 +5,8 @@
 #include <dlfcn.h>
 
 #include <cctype>
-#include <memory>
+
+#include "attribute/nvml_calls.h"
 
 namespace gpuwatch::attribute {
 
@@ -15,15 +16,10 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-// nvmlReturn_t
-constexpr int kSuccess = 0;
-constexpr int kNotSupported = 3;
-constexpr int kNotFound = 6;
-
 constexpr unsigned kGpusMax = 64;
 constexpr unsigned kMigMax = 64;
 
-using Device = void*;
+using Device = NvmlCalls::Device;
 
 // The part of nvmlPciInfo_t that matters: busId at offset 32 of 68 bytes.
 struct PciInfo {
@@ -33,44 +29,6 @@ struct PciInfo {
 };
 static_assert(sizeof(PciInfo) == 68);
 
-struct CloseLibrary {
-  void operator()(void* handle) const { ::dlclose(handle); }
-};
-
-class Nvml {
- public:
-  explicit Nvml(void* handle) : handle_(handle) {}
-
-  // The call's result; -1 when the library has no such function.
-  template <typename... Arguments>
-  int call(const char* name, Arguments... arguments) {
-    void* symbol = ::dlsym(handle_.get(), name);
-    if (symbol == nullptr) return -1;
-    ++calls;
-    const int status = reinterpret_cast<int (*)(Arguments...)>(symbol)(arguments...);
-    if (status != kSuccess && status != kNotSupported && status != kNotFound) ++errors;
-    return status;
-  }
-
-  std::string text(const char* name, Device device) {
-    char buffer[128] = {};
-    if (call(name, device, static_cast<char*>(buffer), static_cast<unsigned>(sizeof buffer)) != kSuccess) return {};
-    buffer[sizeof buffer - 1] = '\0';
-    return buffer;
-  }
-
-  std::int32_t number(const char* name, Device device) {
-    unsigned value = 0;
-    return call(name, device, &value) == kSuccess && value <= 0x7fffffff ? static_cast<std::int32_t>(value) : -1;
-  }
-
-  std::uint32_t calls = 0;
-  std::uint32_t errors = 0;
-
- private:
-  std::unique_ptr<void, CloseLibrary> handle_;
-};
-
 // "00000000:41:00.0" to "0000:41:00.0", lower case, as the kernel writes it.
 std::string kernel_address(std::string_view bus_id) {
   if (const std::size_t colon = bus_id.find(':'); colon == 8 && bus_id.starts_with("0000")) bus_id.remove_prefix(4);
@@ -79,11 +37,11 @@ std::string kernel_address(std::string_view bus_id) {
   return out;
 }
 
-void read_mig(Nvml& nvml, Device device, model::Gpu& gpu) {
+void read_mig(NvmlCalls& nvml, Device device, model::Gpu& gpu) {
   const std::int32_t count = nvml.number("nvmlDeviceGetMaxMigDeviceCount", device);
   for (unsigned i = 0; count > 0 && i < static_cast<unsigned>(count) && i < kMigMax; ++i) {
     Device part = nullptr;
-    if (nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &part) != kSuccess) continue;
+    if (nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &part) != kNvmlSuccess) continue;
     model::MigInstance mig;
     mig.gpu_instance = nvml.number("nvmlDeviceGetGpuInstanceId", part);
     mig.compute_instance = nvml.number("nvmlDeviceGetComputeInstanceId", part);
@@ -93,13 +51,13 @@ void read_mig(Nvml& nvml, Device device, model::Gpu& gpu) {
   }
 }
 
-model::Gpu read_gpu(Nvml& nvml, Device device) {
+model::Gpu read_gpu(NvmlCalls& nvml, Device device) {
   model::Gpu gpu;
   gpu.minor = nvml.number("nvmlDeviceGetMinorNumber", device);
   gpu.uuid = nvml.text("nvmlDeviceGetUUID", device);
   gpu.name = nvml.text("nvmlDeviceGetName", device);
   PciInfo pci{};
-  if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == kSuccess) {
+  if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == kNvmlSuccess) {
     pci.bus_id[sizeof pci.bus_id - 1] = '\0';
     gpu.pci = kernel_address(pci.bus_id);
   }
@@ -112,19 +70,19 @@ model::Gpu read_gpu(Nvml& nvml, Device device) {
 Result<NvmlAnswer> read_nvml_gpus(const std::string& library) {
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return Error(Code::kNotFound, library + ": cannot be loaded");
-  Nvml nvml(handle);
+  NvmlCalls nvml(handle);
   NvmlAnswer answer;
-  if (const int status = nvml.call("nvmlInit_v2"); status != kSuccess)
+  if (const int status = nvml.call("nvmlInit_v2"); status != kNvmlSuccess)
     return Error(Code::kIo, library + ": nvmlInit_v2 gives " + std::to_string(status));
   unsigned count = 0;
   const int counted = nvml.call("nvmlDeviceGetCount_v2", &count);
-  for (unsigned i = 0; counted == kSuccess && i < count && i < kGpusMax; ++i) {
+  for (unsigned i = 0; counted == kNvmlSuccess && i < count && i < kGpusMax; ++i) {
     Device device = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == kSuccess)
+    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == kNvmlSuccess)
       answer.gpus.push_back(read_gpu(nvml, device));
   }
   nvml.call("nvmlShutdown");
-  if (counted != kSuccess)
+  if (counted != kNvmlSuccess)
     return Error(Code::kIo, library + ": nvmlDeviceGetCount_v2 gives " + std::to_string(counted));
   answer.calls = nvml.calls;
   answer.errors = nvml.errors;

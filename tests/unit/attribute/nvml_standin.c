@@ -122,3 +122,35 @@ int nvmlDeviceGetComputeInstanceId(void* device, unsigned* id) {
   *id = 0;
   return SUCCESS;
 }
+
+struct utilization {
+  unsigned pid;
+  unsigned long long time_us;
+  unsigned sm, memory, encoder, decoder;
+};
+
+// GPU 0 has more samples than fit at first: process 100 + i had i % 101 percent,
+// process 42 first 10 and then 75; one sample is broken.
+int nvmlDeviceGetProcessUtilization(void* device, struct utilization* samples, unsigned* count,
+                                    unsigned long long last_seen) {
+  enum { COUNT = 300 };
+  FATE();
+  if (index_of(device) != 0) return NOT_SUPPORTED;
+  if (last_seen >= 1000 + COUNT) return NOT_FOUND;
+  if (*count < COUNT) {
+    *count = COUNT;
+    return 7;  // insufficient size
+  }
+  *count = COUNT;
+  memset(samples, 0, COUNT * sizeof *samples);
+  for (unsigned i = 0; i < COUNT; ++i) {
+    samples[i].pid = 100 + i;
+    samples[i].time_us = 1000 + COUNT - i;
+    samples[i].sm = i % 101;
+  }
+  samples[1].pid = samples[2].pid = 42;
+  samples[1].sm = 75;
+  samples[2].sm = 10;
+  samples[3].sm = 4000000000u;
+  return SUCCESS;
+}
