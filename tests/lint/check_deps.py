@@ -33,8 +33,12 @@ STAGES = {
     "preload": (),
     "sink": (),
     "netlink": ("publish",),  # its writers of JSON and words
-    "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "preload", "netlink"),
-    "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "sink", "netlink"),
+    "pipeline": ("source", "decode", "attribute", "identify", "judge", "scan", "preload"),  # the stages, joined
+    "control": (),
+    "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "preload", "pipeline",
+            "netlink", "control"),
+    "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "pipeline", "sink",
+               "netlink", "control"),
 }
 # Who may name the kernel's header; all others get it through model/raw_record.h.
 # The recorder in preload is the second producer of its records.

@@ -2,30 +2,12 @@
 #include "cli/live.h"
 
 #include "cli/output.h"
-#include "decode/capture_plan.h"
-#include "source/host_info.h"
-#include "source/image_watch.h"
+#include "pipeline/module.h"
 
 namespace gpuwatch::cli {
 
 using base::Result;
 using base::Status;
-
-namespace {
-
-// Without the plan the module's built-in one is used, which is safe and knows
-// less: worth a line, no reason to stop.
-void send_plan(source::KmodDevice& device) {
-  const auto version = model::parse_driver_version(source::driver_version()).value_or(model::DriverVersion{});
-  const decode::CapturePlan plan = decode::make_capture_plan(version);
-  auto generation = device.set_plan(plan.entries, plan.sizes, plan.default_bytes);
-  if (generation.ok()) return;
-  const std::uint32_t current = device.info_at_open().plan_generation;
-  say(generation.error().message() + "; going on with " +
-      (current == 0 ? "the built-in plan" : "plan " + std::to_string(current)) + ", which may copy fewer bytes");
-}
-
-}  // namespace
 
 Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selection& selection,
                                                        gpuwatch_ring_mode mode, std::uint64_t ring_bytes) {
@@ -34,7 +16,9 @@ Result<std::unique_ptr<source::KmodSource>> start_live(const Flags& flags, Selec
   if (device->info_at_open().schema > GPUWATCH_SCHEMA)
     say("the module's records have schema " + std::to_string(device->info_at_open().schema) + ", this program knows " +
         std::to_string(GPUWATCH_SCHEMA) + ": what is new in them is not shown");
-  send_plan(*device);
+  // Without the plan the module's built-in one is used, which is safe and knows
+  // less: worth a line, no reason to stop.
+  if (const Status sent = pipeline::send_capture_plan(*device); !sent.ok()) say(sent.error().message());
   auto filter = selection.kernel_filter();
   if (!filter) return std::move(filter.error());
   source::KmodOptions options;
@@ -49,14 +33,9 @@ void start_images(Selection& selection, source::KmodSource& source, bool keep) {
   const auto give_up = [](const base::Error& error) {
     say(error.message() + "; going on without the GPU modules that programs load");
   };
-  auto device = source::KmodDevice::open();
-  if (!device) return give_up(device.error());
   auto filter = selection.kernel_filter();
   if (!filter) return give_up(filter.error());
-  source::ImageWatchOptions options;
-  options.filter = *filter;
-  options.keep = keep;
-  auto watch = source::ImageWatch::start(std::move(*device), options);
+  auto watch = pipeline::watch_images(*filter, keep);
   if (!watch) return give_up(watch.error());
   source.set_images(std::move(*watch));
 }

@@ -55,8 +55,8 @@ void View::follow_gpus(const model::RawRecord& record) {
   options_.text.gpus = options_.json_options.gpus = &options_.gpus->gpus();
 }
 
-AttributionStats View::stats() const {
-  AttributionStats stats;
+pipeline::AttributionStats View::stats() const {
+  pipeline::AttributionStats stats;
   stats.processes = attributor_.process_counters();
   stats.cgroups = attributor_.cgroup_counters();
   if (options_.gpus != nullptr) stats.gpus = options_.gpus->counters();

@@ -11,8 +11,6 @@
 #include "attribute/allocation_watch.h"
 #include "attribute/attributor.h"
 #include "attribute/gpu_directory.h"
-#include "cli/attribution_stats.h"
-#include "cli/code_story.h"
 #include "cli/filter.h"
 #include "cli/held_records.h"
 #include "cli/privacy.h"
@@ -21,6 +19,8 @@
 #include "decode/decoder.h"
 #include "decode/describe.h"
 #include "decode/story.h"
+#include "pipeline/attribution_stats.h"
+#include "pipeline/code_story.h"
 #include "publish/json.h"
 #include "publish/text.h"
 
@@ -36,7 +36,7 @@ struct ViewOptions {
   attribute::Names* names = nullptr;        // what containers are called; outlives the view
   Privacy* privacy = nullptr;               // pseudonyms for names; outlives the view
   attribute::GpuDirectory* gpus = nullptr;  // which cards the minors are; outlives the view
-  CodeStory* code = nullptr;                // tells loads of GPU code; outlives the view
+  pipeline::CodeStory* code = nullptr;      // tells loads of GPU code; outlives the view
   Reports* reports = nullptr;               // takes everything instead of lines
   publish::TextOptions text;
   publish::JsonOptions json_options;
@@ -54,7 +54,7 @@ class View {
   // counting those of fields.
   std::size_t observe(const model::RawRecord& record, std::string& out);
 
-  AttributionStats stats() const;
+  pipeline::AttributionStats stats() const;
 
   // What waited for more: when nothing came for a while, and at the end.
   std::size_t settle(std::uint64_t now_ns, std::string& out);

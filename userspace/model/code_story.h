@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of the story events about GPU code: module.load, module.found and
-// process.unverified. Views into what cli/code_story.h keeps: an event is
+// process.unverified. Views into what pipeline/code_story.h keeps: an event is
 // printed before its next call. Names and paths are untrusted bytes.
 #pragma once
 

@@ -10,9 +10,6 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
-#include "cli/code_judge.h"
-#include "cli/code_prints.h"
-#include "cli/code_watch.h"
 #include "cli/commands.h"
 #include "cli/commands/baseline.h"
 #include "cli/live.h"
@@ -23,6 +20,9 @@
 #include "judge/judge.h"
 #include "judge/provenance.h"
 #include "model/definitions.h"
+#include "pipeline/code_judge.h"
+#include "pipeline/code_prints.h"
+#include "pipeline/code_watch.h"
 #include "scan/process_scan.h"
 #include "source/replay_source.h"
 
@@ -120,25 +120,27 @@ Result<int> baseline_build(const Flags& flags, std::span<const std::string> path
   identify::Identifier identifier(options_of(flags));
   std::string last_file;
   judge::Package package;
-  PrintSink* problems = nullptr;
-  PrintSink sink([&](const std::string& file, const identify::Entry& entry) {
-    if (const std::string reason = reason_to_leave_out(entry); !reason.empty()) {
-      problems->error(file, "entry at " + std::to_string(entry.image.offset) + " left out: " + reason);
-      return;
-    }
-    if (file != last_file) {
-      last_file = file;
-      package = packages.owner_of(file.substr(0, file.find('!')));
-    }
-    judge::Source source;
-    source.path = file;
-    source.manager = package.manager;
-    source.package = package.name;
-    source.version = package.version;
-    source.container_offset = entry.image.container_offset;
-    source.entry = entry.image.entry;
-    writer.take(print_of(entry), std::move(source));
-  });
+  pipeline::PrintSink* problems = nullptr;
+  pipeline::PrintSink sink(
+      [&](const std::string& file, const identify::Entry& entry) {
+        if (const std::string reason = reason_to_leave_out(entry); !reason.empty()) {
+          problems->error(file, "entry at " + std::to_string(entry.image.offset) + " left out: " + reason);
+          return;
+        }
+        if (file != last_file) {
+          last_file = file;
+          package = packages.owner_of(file.substr(0, file.find('!')));
+        }
+        judge::Source source;
+        source.path = file;
+        source.manager = package.manager;
+        source.package = package.name;
+        source.version = package.version;
+        source.container_offset = entry.image.container_offset;
+        source.entry = entry.image.entry;
+        writer.take(pipeline::print_of(entry), std::move(source));
+      },
+      stop_wanted);
   problems = &sink;
   for (const std::string& path : paths) {
     if (Status status = identifier.path(absolute(path), sink); !status.ok()) return std::move(status.error());
@@ -162,8 +164,8 @@ struct Learned {
 };
 
 // Puts the modules of every image that a source tells of into a baseline.
-Status learn_from(source::Source& source, bool live, CodeWatch& watch, Writer& writer, std::uint64_t deadline_ns,
-                  Learned& learned) {
+Status learn_from(source::Source& source, bool live, pipeline::CodeWatch& watch, Writer& writer,
+                  std::uint64_t deadline_ns, Learned& learned) {
   std::vector<model::RawRecord> batch;
   while (true) {
     if (stop_wanted() || base::monotonic_ns() >= deadline_ns)
@@ -174,10 +176,10 @@ Status learn_from(source::Source& source, bool live, CodeWatch& watch, Writer& w
       if (Status status = source.wait(std::chrono::milliseconds(100)); !status.ok()) return status;
     }
     for (const model::RawRecord& record : batch) {
-      auto load = CodeWatch::read(record);
+      auto load = pipeline::CodeWatch::read(record);
       if (!load) continue;
       ++learned.loads;
-      CodeWatch::fetch(*load, source, live);
+      pipeline::CodeWatch::fetch(*load, source, live);
       watch.hash(*load);
       learned.unseen += load->gap == LoadGap::kNone ? 0 : 1;
       for (const CodeModule& module : load->modules) {
@@ -205,7 +207,7 @@ Result<int> baseline_learn(const Flags& flags, std::span<const std::string> reco
   auto baseline = open_output(flags);
   if (!baseline) return std::move(baseline.error());
   Writer writer(*baseline, flags.text("label"));
-  CodeWatch watch(options_of(flags));
+  pipeline::CodeWatch watch(options_of(flags));
   Learned learned;
   for (const std::string& name : recordings) {
     auto replay = source::ReplaySource::open(name);
@@ -282,7 +284,7 @@ void append_check(std::string& out, const std::string& file, const identify::Ent
 // Judges entries and prints what is not as it should be.
 class Checker {
  public:
-  Checker(const Flags& flags, Baselines baselines, judge::Policy policy)
+  Checker(const Flags& flags, pipeline::Baselines baselines, judge::Policy policy)
       : json_(flags.has("json")),
         options_{.explain = flags.has("explain")},
         baselines_(std::move(baselines)),
@@ -290,7 +292,7 @@ class Checker {
 
   void take(const std::string& file, const identify::Entry& entry, model::CodeOrigin origin) {
     if (!status_.ok()) return;
-    model::ModulePrint print = print_of(entry);
+    model::ModulePrint print = pipeline::print_of(entry);
     print.origin = origin;
     model::Judgement judgement;
     if (const std::string reason = reason_to_leave_out(entry); !reason.empty()) {
@@ -305,7 +307,7 @@ class Checker {
     }
     if (origin == model::CodeOrigin::kMemory) judgement.why += " (it was in memory; that it was loaded is not known)";
     ++checked_;
-    const bool fine = is_fine(judgement);
+    const bool fine = pipeline::is_fine(judgement);
     findings_ += fine ? 0 : 1;
     // Quiet about what is as it should be, except in JSON.
     if (!fine || json_) append_check(output_.buffer(), file, entry, print, judgement, json_);
@@ -322,7 +324,7 @@ class Checker {
  private:
   bool json_;
   judge::JudgeOptions options_;
-  Baselines baselines_;
+  pipeline::Baselines baselines_;
   judge::Policy policy_;
   Output output_;
   Status status_;
@@ -334,12 +336,12 @@ class ProcessCheck final : public scan::ScanSink {
  public:
   ProcessCheck(identify::Identifier& identifier, Checker& checker)
       : identifier_(identifier),
-        files_([&checker](const std::string& file, const identify::Entry& entry) {
-          checker.take(file, entry, model::CodeOrigin::kFile);
-        }),
-        memory_([&checker](const std::string& file, const identify::Entry& entry) {
-          checker.take(file, entry, model::CodeOrigin::kMemory);
-        }) {}
+        files_([&checker](const std::string& file,
+                          const identify::Entry& entry) { checker.take(file, entry, model::CodeOrigin::kFile); },
+               stop_wanted),
+        memory_([&checker](const std::string& file,
+                           const identify::Entry& entry) { checker.take(file, entry, model::CodeOrigin::kMemory); },
+                stop_wanted) {}
 
   void file(scan::MappedFile file) override {
     std::string name = file.path;
@@ -366,7 +368,7 @@ class ProcessCheck final : public scan::ScanSink {
     if (!status.ok()) files_.error(name, status.error().message());
   }
   identify::Identifier& identifier_;
-  PrintSink files_, memory_;
+  pipeline::PrintSink files_, memory_;
 };
 
 constexpr std::uint64_t kScanStep = 64 << 20;  // a signal is answered after each
@@ -397,19 +399,19 @@ Result<int> baseline_check(const Flags& flags, std::span<const std::string> path
   const auto process = flags.number("process");
   if (paths.empty() != process.has_value())
     return Error(Code::kBadInput, "baseline check: name paths, or a process with --process PID");
-  auto baselines = Baselines::open(flags.list("db"));
+  auto baselines = pipeline::Baselines::open(flags.list("db"));
   if (!baselines) return std::move(baselines.error());
   if (baselines->empty())
     return Error(Code::kBadInput, std::string("no baseline to compare with: name one with --db or in "
                                               "GPUWATCH_BASELINE, or make ") +
-                                      kDefaultBaseline);
-  auto policy = read_policy(flags.text("policy"));
+                                      pipeline::kDefaultBaseline);
+  auto policy = pipeline::read_policy(flags.text("policy"));
   if (!policy) return std::move(policy.error());
   identify::Identifier identifier(options_of(flags));
   Checker checker(flags, std::move(*baselines), std::move(*policy));
-  PrintSink sink([&](const std::string& file, const identify::Entry& entry) {
-    checker.take(file, entry, model::CodeOrigin::kFile);
-  });
+  pipeline::PrintSink sink([&](const std::string& file,
+                               const identify::Entry& entry) { checker.take(file, entry, model::CodeOrigin::kFile); },
+                           stop_wanted);
   std::uint64_t errors = 0;
   if (process) {
     ProcessCheck check(identifier, checker);

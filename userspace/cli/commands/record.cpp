@@ -7,12 +7,12 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/image_places.h"
 #include "cli/live.h"
 #include "cli/output.h"
 #include "cli/record_command.h"
 #include "cli/signals.h"
 #include "model/definitions.h"
+#include "pipeline/image_places.h"
 #include "source/gwcap.h"
 
 namespace gpuwatch::cli {
@@ -61,10 +61,10 @@ class ImageKeeper {
     if (record.head.type != GPUWATCH_REC_IMAGE) return writer_.append(record);
     const auto image = model::parse_image(record);
     if (!image) return writer_.append(record);
-    const PlaceOfImage place = places_.find(record.head, image->fixed);
+    const pipeline::PlaceOfImage place = places_.find(record.head, image->fixed);
     if (place.place == model::ImagePlace::kUnknown) return writer_.append(record);
     model::RawRecord longer = record;
-    const std::vector<std::byte> payload = with_place(record, place, longer.head.len);
+    const std::vector<std::byte> payload = pipeline::with_place(record, place, longer.head.len);
     longer.payload = payload;
     return writer_.append(longer);
   }
@@ -83,7 +83,7 @@ class ImageKeeper {
  private:
   source::Source& source_;
   source::GwcapWriter& writer_;
-  ImagePlaces places_;
+  pipeline::ImagePlaces places_;
   std::uint64_t stored_ = 0;
   std::uint64_t not_captured_ = 0;
   std::uint64_t missing_ = 0;

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "cli/code_story.h"
 #include "cli/commands.h"
 #include "cli/image_files.h"
 #include "cli/live.h"
@@ -17,6 +16,7 @@
 #include "cli/tree_command.h"
 #include "cli/view.h"
 #include "identify/cache.h"
+#include "pipeline/code_story.h"
 #include "source/replay_source.h"
 
 namespace gpuwatch::cli {
@@ -140,13 +140,14 @@ model::GpuList gpus_of(const source::GwcapHeader& header) {
   return gpus;
 }
 
-Status tell_stats(const AttributionStats& stats, const model::GpuList& gpus, const TailPlan& plan, Output& output) {
+Status tell_stats(const pipeline::AttributionStats& stats, const model::GpuList& gpus, const TailPlan& plan,
+                  Output& output) {
   if (plan.json) {
-    append_stats_json(output.buffer(), stats);
+    pipeline::append_stats_json(output.buffer(), stats);
     return output.flush();
   }
   std::string text;
-  append_stats_text(text, stats, gpus);
+  pipeline::append_stats_text(text, stats, gpus);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     say(text.substr(at, end - at));
@@ -184,51 +185,52 @@ void tell_unnamed(const View& view) {
         ", names and fields are likely, not verified");
 }
 
-Result<std::unique_ptr<CodeStory>> make_code_story(const Flags& flags, const Selection& selection,
-                                                   source::Source& source, bool live, bool of_tail) {
-  CodeStoryOptions options;
+Result<std::unique_ptr<pipeline::CodeStory>> make_code_story(const Flags& flags, const Selection& selection,
+                                                             source::Source& source, bool live, bool of_tail) {
+  pipeline::CodeStoryOptions options;
   options.live = live;
   options.identify.cache_path = identify::default_cache_path();
   options.identify.workers = 1;
-  CodeJudgeOptions how;
+  pipeline::CodeJudgeOptions how;
   if (const auto sm = flags.number("sm")) how.sm = static_cast<std::uint32_t>(*sm);
   how.explain = flags.has("explain");
-  const auto make_judge = [&]() -> Result<CodeJudge> {
+  const auto make_judge = [&]() -> Result<pipeline::CodeJudge> {
     // Nobody's baseline by default: comparing is asked for.
-    Baselines baselines;
+    pipeline::Baselines baselines;
     if (const auto names = flags.list("baseline"); !names.empty()) {
-      auto opened = Baselines::open(names);
+      auto opened = pipeline::Baselines::open(names);
       if (!opened) return std::move(opened.error());
       baselines = std::move(*opened);
     }
-    auto policy = read_policy(flags.text("policy"));
+    auto policy = pipeline::read_policy(flags.text("policy"));
     if (!policy) return std::move(policy.error());
-    return CodeJudge(how, std::move(baselines), std::move(*policy));
+    return pipeline::CodeJudge(how, std::move(baselines), std::move(*policy));
   };
   auto judge = make_judge();
   if (!judge) return std::move(judge.error());
   if (how.explain && flags.list("baseline").empty())
     return Error(base::Code::kBadInput, "--explain has no meaning without --baseline");
-  std::unique_ptr<CodeScan> scan;
+  std::unique_ptr<pipeline::CodeScan> scan;
   if (of_tail && flags.has("scan")) {
     if (!live || flags.list("baseline").empty())
       return Error(base::Code::kBadInput, "--scan: wants live processes and a --baseline to compare with");
     auto second = make_judge();
     if (!second) return std::move(second.error());
-    CodeScanOptions scan_options;
+    pipeline::CodeScanOptions scan_options;
     scan_options.identify = options.identify;
-    scan = std::make_unique<CodeScan>(std::move(scan_options), std::move(*second));
+    scan_options.stop = stop_wanted;
+    scan = std::make_unique<pipeline::CodeScan>(std::move(scan_options), std::move(*second));
   }
   std::optional<std::chrono::nanoseconds> wait;
   if (of_tail) wait = flags.duration("unverified-after");
   if (of_tail && !wait && judge->judges()) wait = std::chrono::seconds(10);
   if (wait && selection.wants(GPUWATCH_REC_IMAGE))
     options.unverified_after_ns = static_cast<std::uint64_t>(wait->count());
-  return std::make_unique<CodeStory>(std::move(options), std::move(*judge), std::move(scan), source);
+  return std::make_unique<pipeline::CodeStory>(std::move(options), std::move(*judge), std::move(scan), source);
 }
 
 // What the code story says at the end, and the exit status it asks for.
-Result<int> tell_code(const CodeStory& code, bool replayed, bool judged) {
+Result<int> tell_code(const pipeline::CodeStory& code, bool replayed, bool judged) {
   if (const std::string line = code.gap_line(); !line.empty()) say(line);
   if (replayed && judged && code.loads() == 0)
     say("no load of GPU code in the recording: was it made with --no-images, or before there were images?");
@@ -283,7 +285,7 @@ Result<int> follow(TailPlan plan, const Flags& flags, const std::string& filter_
   if (plan.names.value_or(options.live)) names.emplace(attribute::local_name_sources());
   options.names = names ? &*names : nullptr;
   options.privacy = plan.privacy ? &*plan.privacy : nullptr;
-  std::unique_ptr<CodeStory> code;
+  std::unique_ptr<pipeline::CodeStory> code;
   if (plan.code) {
     auto made = make_code_story(flags, selection, *source, options.live, !plan.raw);
     if (!made) return std::move(made.error());

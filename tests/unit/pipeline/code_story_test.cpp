@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unit tests of what is told of loads and of channels without one, as far as no
 // image has to be hashed: that is shown in the guest (tests/vm/images/at-code).
-#include "cli/code_story.h"
+#include "pipeline/code_story.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -9,11 +9,11 @@
 #include <thread>
 
 #include "base/io.h"
-#include "cli/image_places.h"
 #include "model/definitions.h"
+#include "pipeline/image_places.h"
 #include "unit/support.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 namespace {
 
 using test::Blob;
@@ -237,4 +237,4 @@ TEST(ImagePlaces, ComesBackFromTheRecord) {
 }
 
 }  // namespace
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

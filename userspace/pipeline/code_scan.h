@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/code_judge.h"
-#include "cli/code_watch.h"
+#include "pipeline/code_judge.h"
+#include "pipeline/code_watch.h"
 #include "scan/process_scan.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 // A load, or what a scan found, with what is to say about it.
 struct CodeFinding {
@@ -36,6 +36,7 @@ struct CodeScanOptions {
   std::size_t processes = 4096;
   std::size_t told_of_one = 20;  // of one file or piece of memory
   std::size_t waiting = 1024;    // findings that nobody took yet
+  PrintSink::Stop stop = nullptr;
 };
 
 class CodeScan {
@@ -78,4 +79,4 @@ class CodeScan {
   std::thread thread_;
 };
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/code_prints.h"
+#include "pipeline/code_prints.h"
 
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "base/io.h"
-#include "cli/signals.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 using base::Result;
 
@@ -61,10 +60,6 @@ void PrintSink::error(const std::string& file, const std::string& what) {
   if (errors_.size() < kErrorsMax) errors_.push_back(file + ": " + what);
 }
 
-bool PrintSink::stop_wanted() {
-  return cli::stop_wanted();
-}
-
 Result<Baselines> Baselines::open(std::vector<std::string> names) {
   if (names.empty()) {
     const char* list = std::getenv("GPUWATCH_BASELINE");
@@ -95,4 +90,4 @@ Result<judge::Policy> read_policy(const std::string& name) {
   return judge::Policy::parse(*text, name);
 }
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/code_judge.h"
+#include "pipeline/code_judge.h"
 
 #include <algorithm>
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 using model::CodeKind;
 using model::Judgement;
@@ -90,4 +90,4 @@ CodeVerdict CodeJudge::judge(const CodeLoad& load, const CodeActor& actor) {
   return verdict;
 }
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

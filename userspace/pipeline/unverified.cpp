@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/unverified.h"
+#include "pipeline/unverified.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 using model::StoryEvent;
 using model::StoryKind;
@@ -85,4 +85,4 @@ std::vector<std::uint32_t> Unverified::holders() const {
   return pids;
 }
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

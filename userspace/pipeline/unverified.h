@@ -11,7 +11,7 @@
 
 #include "model/story.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 class Unverified {
  public:
@@ -55,4 +55,4 @@ class Unverified {
   std::uint64_t told_ = 0;
 };
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

@@ -14,7 +14,7 @@
 #include "model/raw_record.h"
 #include "scan/maps.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 struct PlaceOfImage {
   model::ImagePlace place = model::ImagePlace::kUnknown;
@@ -47,4 +47,4 @@ class ImagePlaces {
 // writes it, and the length for its head.
 std::vector<std::byte> with_place(const model::RawRecord& record, const PlaceOfImage& place, std::uint32_t& length);
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

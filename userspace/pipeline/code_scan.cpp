@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/code_scan.h"
+#include "pipeline/code_scan.h"
 
 #include <cstdio>
 #include <utility>
 
 #include "base/clock.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 using Clock = std::chrono::steady_clock;
 
@@ -36,7 +36,8 @@ class CodeScan::Sink final : public scan::ScanSink {
  private:
   PrintSink sink_for(const std::string& name, model::ImagePlace place) {
     return PrintSink(
-        [this, name, place](const std::string&, const identify::Entry& entry) { judge(name, place, entry); });
+        [this, name, place](const std::string&, const identify::Entry& entry) { judge(name, place, entry); },
+        scan_.options_.stop);
   }
 
   void judge(const std::string& name, model::ImagePlace place, const identify::Entry& entry) {
@@ -161,4 +162,4 @@ void CodeScan::work() {
   }
 }
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

@@ -17,15 +17,15 @@
 #include <thread>
 #include <vector>
 
-#include "cli/code_judge.h"
-#include "cli/code_scan.h"
-#include "cli/code_watch.h"
-#include "cli/image_places.h"
-#include "cli/unverified.h"
 #include "model/actor.h"
 #include "model/story.h"
+#include "pipeline/code_judge.h"
+#include "pipeline/code_scan.h"
+#include "pipeline/code_watch.h"
+#include "pipeline/image_places.h"
+#include "pipeline/unverified.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 struct CodeStoryOptions {
   identify::Options identify;
@@ -98,4 +98,4 @@ class CodeStory {
   std::thread thread_;
 };
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

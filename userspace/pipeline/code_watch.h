@@ -20,7 +20,7 @@
 #include "model/raw_record.h"
 #include "source/source.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 struct CodeModule {
   model::ModulePrint print;
@@ -76,4 +76,4 @@ class CodeWatch {
   std::deque<std::string> order_;
 };
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/image_places.h"
+#include "pipeline/image_places.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "preload/shard_format.h"
 #include "scan/process_scan.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::vector<std::byte> with_place(const model::RawRecord& record, const PlaceOfI
   return payload;
 }
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

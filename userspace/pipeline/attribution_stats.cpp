@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/attribution_stats.h"
+#include "pipeline/attribution_stats.h"
 
 #include <nlohmann/json.hpp>
 
 #include "publish/json.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 namespace {
 
@@ -87,4 +87,4 @@ void append_stats_text(std::string& out, const AttributionStats& stats, const mo
   }
 }
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

@@ -14,7 +14,7 @@
 #include "attribute/names.h"
 #include "model/gpu.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 struct AttributionStats {
   attribute::ProcessCounters processes;
@@ -34,4 +34,4 @@ void append_stats_json(std::string& out, const AttributionStats& stats);
 // For people: what was known at once, what was looked up, which GPUs.
 void append_stats_text(std::string& out, const AttributionStats& stats, const model::GpuList& gpus);
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

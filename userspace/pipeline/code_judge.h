@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/code_prints.h"
-#include "cli/code_watch.h"
 #include "judge/judge.h"
 #include "model/actor.h"
+#include "pipeline/code_prints.h"
+#include "pipeline/code_watch.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 // Of an actor what rules ask for, kept beyond the actor's own life.
 struct CodeActor {
@@ -61,4 +61,4 @@ class CodeJudge {
 // Nothing to look into: known, or made at run time and allowed by a rule.
 bool is_fine(const model::Judgement& judgement);
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

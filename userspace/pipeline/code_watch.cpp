@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/code_watch.h"
+#include "pipeline/code_watch.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,12 +8,12 @@
 
 #include "base/fd.h"
 #include "base/io.h"
-#include "cli/code_prints.h"
 #include "judge/sha256.h"
 #include "model/definitions.h"
+#include "pipeline/code_prints.h"
 #include "preload/shard_format.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 using model::ImagePlace;
 
@@ -57,14 +57,6 @@ source::ImageBytes read_path(const CodeLoad& load) {
   bytes.resize(*got);
   return source::ImageBytes(std::move(bytes));
 }
-
-// A signal ends the following, not the hashing of what came before it: half of
-// an image's modules would be told as all of them.
-class WholeImage final : public PrintSink {
- public:
-  using PrintSink::PrintSink;
-  bool stop_wanted() override { return false; }
-};
 
 }  // namespace
 
@@ -121,7 +113,8 @@ void CodeWatch::fetch(CodeLoad& load, source::Source& source, bool live) {
 
 CodeWatch::Known CodeWatch::identify(const std::string& name, std::span<const std::byte> bytes) {
   Known found;
-  WholeImage sink([&](const std::string&, const identify::Entry& entry) {
+  // Never stopped half way: a part of an image's modules would be told as all.
+  PrintSink sink([&](const std::string&, const identify::Entry& entry) {
     CodeModule module;
     module.print = print_of(entry);
     module.identifier = entry.image.identifier;
@@ -174,4 +167,4 @@ void CodeWatch::hash(CodeLoad& load) {
   load.bytes = {};
 }
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

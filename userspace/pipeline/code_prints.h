@@ -14,7 +14,7 @@
 #include "judge/policy.h"
 #include "model/fingerprint.h"
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 model::ModulePrint print_of(const identify::Entry& entry);
 
@@ -22,12 +22,13 @@ model::ModulePrint print_of(const identify::Entry& entry);
 class PrintSink : public identify::Sink {
  public:
   using Take = std::function<void(const std::string& file, const identify::Entry& entry)>;
-  explicit PrintSink(Take take) : take_(std::move(take)) {}
+  using Stop = bool (*)();  // asked now and then; nothing: never
+  explicit PrintSink(Take take, Stop stop = nullptr) : take_(std::move(take)), stop_(stop) {}
 
   void entry(const std::string& file, const identify::Entry& entry) override { take_(file, entry); }
   void container(const std::string& file, const identify::Container& container) override;
   void error(const std::string& file, const std::string& what) override;
-  bool stop_wanted() override;
+  bool stop_wanted() override { return stop_ != nullptr && stop_(); }
 
   // "file: what", at most a thousand; the count goes on.
   const std::vector<std::string>& errors() const { return errors_; }
@@ -35,6 +36,7 @@ class PrintSink : public identify::Sink {
 
  private:
   Take take_;
+  Stop stop_;
   std::vector<std::string> errors_;
   std::uint64_t error_count_ = 0;
 };
@@ -59,4 +61,4 @@ inline constexpr char kDefaultBaseline[] = "/var/lib/gpuwatch/baseline.db";
 // No name: a policy without rules.
 base::Result<judge::Policy> read_policy(const std::string& name);
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/code_story.h"
+#include "pipeline/code_story.h"
 
 #include <chrono>
 
-namespace gpuwatch::cli {
+namespace gpuwatch::pipeline {
 
 using model::StoryEvent;
 using model::StoryKind;
@@ -240,4 +240,4 @@ std::string CodeStory::gap_line() const {
   return total == 0 ? "" : std::to_string(total) + " of " + std::to_string(loads_) + " loads not verified" + causes;
 }
 
-}  // namespace gpuwatch::cli
+}  // namespace gpuwatch::pipeline
