@@ -72,7 +72,7 @@ Result<Request> parse_request(std::string_view line) {
   for (const auto& [key, value] : json->items()) {
     if (key != "request" && key != "path")
       return Error(Code::kBadInput,
-                   "unknown key " + "\"" + base::escaped(key) + "\"; a request has \"request\" and \"path\"");
+                   "unknown key \"" + base::escaped(key) + "\"; a request has \"request\" and \"path\"");
     if (!value.is_string()) return Error(Code::kBadInput, "\"" + key + "\" wants a string");
     const std::string text = value.get<std::string>();
     if (key == "path") {
@@ -83,7 +83,7 @@ Result<Request> parse_request(std::string_view line) {
       if (text == kVerbs[i]) verb = static_cast<Verb>(i);
     if (!verb)
       return Error(Code::kBadInput,
-                   "unknown request " + "\"" + base::escaped(text) + "\"; there are status, holdings, dump and reload");
+                   "unknown request \"" + base::escaped(text) + "\"; there are status, holdings, dump and reload");
   }
   if (!verb) return Error(Code::kBadInput, "the request names no \"request\"");
   request.verb = *verb;

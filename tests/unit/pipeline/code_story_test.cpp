@@ -205,7 +205,7 @@ TEST(ImagePlaces, FileMemoryAndNeither) {
   image.image_address = reinterpret_cast<std::uintptr_t>(&"bytes of this program");
   const PlaceOfImage file = places.find(own_head(), image);
   EXPECT_EQ(file.place, model::ImagePlace::kFile);
-  EXPECT_TRUE(file.path.ends_with("unit-cli")) << file.path;
+  EXPECT_TRUE(file.path.ends_with("unit-pipeline")) << file.path;
   EXPECT_NE(file.inode, 0U);
   image.image_address = reinterpret_cast<std::uintptr_t>(memory);
   EXPECT_EQ(places.find(own_head(), image).place, model::ImagePlace::kMemory);

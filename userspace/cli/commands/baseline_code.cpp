@@ -181,8 +181,8 @@ Status learn_from(source::Source& source, bool live, pipeline::CodeWatch& watch,
       ++learned.loads;
       pipeline::CodeWatch::fetch(*load, source, live);
       watch.hash(*load);
-      learned.unseen += load->gap == LoadGap::kNone ? 0 : 1;
-      for (const CodeModule& module : load->modules) {
+      learned.unseen += load->gap == pipeline::LoadGap::kNone ? 0 : 1;
+      for (const pipeline::CodeModule& module : load->modules) {
         if (!module.error.empty()) {
           ++learned.damaged;
           continue;

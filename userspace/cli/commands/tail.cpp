@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "cli/attribution_stats.h"
 #include "cli/commands.h"
 #include "cli/image_files.h"
 #include "cli/live.h"
@@ -143,11 +144,11 @@ model::GpuList gpus_of(const source::GwcapHeader& header) {
 Status tell_stats(const pipeline::AttributionStats& stats, const model::GpuList& gpus, const TailPlan& plan,
                   Output& output) {
   if (plan.json) {
-    pipeline::append_stats_json(output.buffer(), stats);
+    append_stats_json(output.buffer(), stats);
     return output.flush();
   }
   std::string text;
-  pipeline::append_stats_text(text, stats, gpus);
+  append_stats_text(text, stats, gpus);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     say(text.substr(at, end - at));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/attribution_stats.h"
+#include "cli/attribution_stats.h"
 
 #include <nlohmann/json.hpp>
 
 #include "publish/json.h"
 
-namespace gpuwatch::pipeline {
+namespace gpuwatch::cli {
 
 namespace {
 
@@ -18,7 +18,7 @@ std::string share(std::uint64_t hits, std::uint64_t misses) {
 
 }  // namespace
 
-std::vector<std::pair<std::string_view, std::uint64_t>> list_of(const AttributionStats& stats) {
+std::vector<std::pair<std::string_view, std::uint64_t>> list_of(const pipeline::AttributionStats& stats) {
   return {
       {"processes", stats.processes.known},
       {"process_hits_total", stats.processes.hits},
@@ -54,13 +54,13 @@ std::vector<std::pair<std::string_view, std::uint64_t>> list_of(const Attributio
   };
 }
 
-void append_stats_json(std::string& out, const AttributionStats& stats) {
+void append_stats_json(std::string& out, const pipeline::AttributionStats& stats) {
   nlohmann::ordered_json json = {{"schema", publish::kJsonSchema}, {"type", "stats"}};
   for (const auto& [name, value] : list_of(stats)) json[std::string(name)] = value;
   out += json.dump() + "\n";
 }
 
-void append_stats_text(std::string& out, const AttributionStats& stats, const model::GpuList& gpus) {
+void append_stats_text(std::string& out, const pipeline::AttributionStats& stats, const model::GpuList& gpus) {
   const auto number = [](std::uint64_t value) { return std::to_string(value); };
   out += "processes: " + number(stats.processes.known) + " in the cache, " + number(stats.processes.evictions) +
          " evicted; " + share(stats.processes.hits, stats.processes.misses) + "; " +
@@ -87,4 +87,4 @@ void append_stats_text(std::string& out, const AttributionStats& stats, const mo
   }
 }
 
-}  // namespace gpuwatch::pipeline
+}  // namespace gpuwatch::cli
