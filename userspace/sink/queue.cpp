@@ -4,6 +4,7 @@
 #include "sink/queue.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -122,8 +123,12 @@ void SinkQueue::State::deliver(std::vector<ItemPtr>& batch) {
         tries = 0;
         back_off = limits.retry_first;
       }
-      again = outcome.retry && tries < limits.retries && !rest.empty();
-      if (again) {
+      // A sink that only waits for its turn uses up no tries.
+      const bool waits = outcome.retry && !outcome.error;
+      again = outcome.retry && (waits || tries < limits.retries) && !rest.empty();
+      if (waits) {
+        back_off = milliseconds(1);
+      } else if (again) {
         ++tries;
         ++counts.retries;
       } else if (!rest.empty()) {
@@ -139,7 +144,7 @@ void SinkQueue::State::deliver(std::vector<ItemPtr>& batch) {
       settle(lock, rest, &QueueCounts::dropped_closed);
       return;
     }
-    if (again) back_off = std::min(back_off * 2, limits.retry_most);
+    if (again) back_off = outcome.error ? std::min(back_off * 2, limits.retry_most) : limits.retry_first;
   }
 }
 
@@ -190,6 +195,10 @@ SinkQueue::SinkQueue(std::unique_ptr<Sink> sink, QueueLimits limits)
     : state_(std::make_shared<State>(std::move(sink), limits)) {
   // The thread keeps its own share, for the case that it is left behind.
   state_->thread = std::thread([state = state_] {
+    // Signals are for the program's own threads; SIGPIPE becomes EPIPE here.
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     ::pthread_setname_np(::pthread_self(), ("sink-" + state->name).substr(0, 15).c_str());
     state->run();
   });

@@ -86,6 +86,13 @@ struct Outcome {
     outcome.retry = true;
     return outcome;
   }
+  static Outcome wait(std::chrono::milliseconds time, std::size_t sent = 0) {
+    Outcome outcome;
+    outcome.sent = sent;
+    outcome.retry = true;
+    outcome.retry_after = time;
+    return outcome;
+  }
 };
 
 class Sink {
@@ -102,8 +109,8 @@ class Sink {
   // must be quick and must not change anything.
   virtual bool wants(const Item&) const { return true; }
 
-  // All of these are called by the queue's thread, one at a time. An exception
-  // counts as a failure of the whole batch.
+  // All of these are called by the queue's thread, which has all signals
+  // blocked, one at a time. An exception counts as a failure of the whole batch.
   virtual Outcome write(std::span<const ItemPtr> items) = 0;
   virtual base::Status flush() { return {}; }   // at stop and on SinkQueue::flush
   virtual base::Status reopen() { return {}; }  // another program moved the file away

@@ -30,7 +30,8 @@ Json line_of(const Blob& blob, const model::Actor& actor = {}, const JsonOptions
 std::set<std::string> keys_written() {
   std::set<std::string> keys;
   std::string source;
-  for (const char* file : {"json.cpp", "json_common.cpp", "story_json.cpp", "fields.cpp", "tree_text.cpp"})
+  for (const char* file :
+       {"alert_json.cpp", "json.cpp", "json_common.cpp", "story_json.cpp", "fields.cpp", "tree_text.cpp"})
     source += test::slurp(std::string(USERSPACE_DIR) + "/publish/" + file);
   const std::regex call(
       R"re((?:json|object)\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
