@@ -13,6 +13,7 @@ inline constexpr int kExitFinding = 1;
 inline constexpr int kExitTrouble = 2;
 
 base::Result<int> run_tail(const Flags& flags);
+base::Result<int> run_top(const Flags& flags);
 base::Result<int> run_record(const Flags& flags);
 base::Result<int> run_cgroup(const Flags& flags);
 base::Result<int> run_decode(const Flags& flags);

@@ -20,10 +20,10 @@ struct Entry {
   Command run;
 };
 
-constexpr Entry kEntries[] = {{"tail", run_tail},     {"record", run_record},     {"decode", run_decode},
-                              {"status", run_status}, {"attach", run_attach},     {"detach", run_detach},
-                              {"doctor", run_doctor}, {"baseline", run_baseline}, {"cgroup", run_cgroup},
-                              {"hash", run_hash},     {"probe", run_probe}};
+constexpr Entry kEntries[] = {{"tail", run_tail},     {"record", run_record}, {"decode", run_decode},
+                              {"top", run_top},       {"status", run_status}, {"attach", run_attach},
+                              {"detach", run_detach}, {"doctor", run_doctor}, {"baseline", run_baseline},
+                              {"cgroup", run_cgroup}, {"hash", run_hash},     {"probe", run_probe}};
 
 int run(int argc, char** argv) {
   ParseOutcome outcome = parse_flags({argv + 1, argv + argc});

@@ -63,7 +63,8 @@ struct Part {
   std::int32_t device = -1;
   std::uint64_t since_ns = 0;
   std::uint64_t ended_ns = 0;
-  std::uint64_t memory_ns = 0;  // of the event that told `memory`
+  std::uint64_t memory_ns = 0;      // of the event that told `memory`
+  std::int32_t memory_device = -1;  // whose total that is
   bool partial = false;
   bool open = false;
   std::uint64_t contexts = 0;
@@ -223,6 +224,10 @@ struct Holdings::Impl {
       return minor < 0 && device < 0 && part.minor < 0 && part.device < 0;
     };
     auto at = std::find_if(live.parts.begin(), live.parts.end(), same);
+    // The first card it is seen with: what it held before is on that one.
+    if (at == live.parts.end() && minor >= 0 && live.parts.size() == 1 && live.parts[0].minor < 0 &&
+        live.parts[0].device < 0)
+      at = live.parts.begin();
     if (at == live.parts.end()) {
       if (!make) return nullptr;
       if (live.parts.size() >= limits.gpus) {
@@ -245,20 +250,41 @@ struct Holdings::Impl {
     for (auto& [key, live] : processes) {
       const auto lone = std::find_if(live.parts.begin(), live.parts.end(),
                                      [&](const Part& part) { return part.device == device && part.minor < 0; });
-      if (lone == live.parts.end()) continue;
-      lone->minor = minor;
-      const auto other = std::find_if(live.parts.begin(), live.parts.end(),
-                                      [&](const Part& part) { return &part != &*lone && part.minor == minor; });
-      if (other == live.parts.end()) continue;
-      other->device = device;
-      other->since_ns = std::min(other->since_ns, lone->since_ns);
-      other->partial = other->partial || lone->partial;
-      other->contexts += lone->contexts;
-      other->channels += lone->channels;
-      other->memory.live += lone->memory.live;
-      other->memory.peak = std::max(other->memory.peak, lone->memory.peak);
-      live.parts.erase(lone);
+      if (lone != live.parts.end()) (void)adopt(live, *lone, minor);
     }
+  }
+
+  // A part whose card is known by now; it may have another part there already.
+  static Part* adopt(Live& live, Part& lone, std::int32_t minor) {
+    lone.minor = minor;
+    const auto other = std::find_if(live.parts.begin(), live.parts.end(),
+                                    [&](const Part& part) { return &part != &lone && part.minor == minor; });
+    if (other == live.parts.end()) return &lone;
+    if (other->device < 0) other->device = lone.device;
+    other->since_ns = std::min(other->since_ns, lone.since_ns);
+    other->partial = other->partial || lone.partial;
+    other->contexts += lone.contexts;
+    other->channels += lone.channels;
+    other->memory.live += lone.memory.live;
+    other->memory.peak = std::max(other->memory.peak, lone.memory.peak);
+    other->memory_ns = std::max(other->memory_ns, lone.memory_ns);
+    other->memory_device = lone.memory_device;
+    if (other->holds()) other->ended_ns = 0;
+    const std::size_t gone = static_cast<std::size_t>(&lone - live.parts.data());
+    std::size_t kept = static_cast<std::size_t>(other - live.parts.begin());
+    live.parts.erase(live.parts.begin() + static_cast<std::ptrdiff_t>(gone));
+    kept -= kept > gone;
+    return &live.parts[kept];
+  }
+
+  // Totals of memory are the driver's device's, of which the card may become
+  // known, or doubtful, later: they stay together.
+  static Part* carrier_of(Live& live, const StoryEvent& event) {
+    for (Part& part : live.parts) {
+      if (part.memory_ns == 0 || part.memory_device != event.gpu_device) continue;
+      return part.minor < 0 && event.gpu_minor >= 0 ? adopt(live, part, event.gpu_minor) : &part;
+    }
+    return nullptr;
   }
 
   void settle(Part& part, std::uint64_t at_ns) const {
@@ -271,7 +297,8 @@ struct Holdings::Impl {
   void on_memory(const StoryEvent& event, const model::MemoryBody& body, Part& part) {
     part.memory.live = body.live_bytes;
     part.memory.peak = std::max({part.memory.peak, body.peak_bytes, body.live_bytes});
-    part.memory_ns = event.head.time_ns;
+    part.memory_ns = std::max<std::uint64_t>(event.head.time_ns, 1);
+    part.memory_device = event.gpu_device;
     if (event.kind != StoryKind::kMemoryInherited) return;
     const auto from = processes.find(body.from.process);
     if (from == processes.end() || body.from.process == event.process()) return;
@@ -312,7 +339,8 @@ struct Holdings::Impl {
     const bool begins = event.kind == StoryKind::kGpuOpened || event.kind == StoryKind::kContextCreated ||
                         event.kind == StoryKind::kContextChanged || event.kind == StoryKind::kChannelCreated ||
                         (on_card && memory->live_bytes != 0 && event.kind != StoryKind::kMemoryRefused);
-    Part* part = part_of(live, event.gpu_minor, event.gpu_device, event.head, event.partial, begins);
+    Part* part = on_card ? carrier_of(live, event) : nullptr;
+    if (part == nullptr) part = part_of(live, event.gpu_minor, event.gpu_device, event.head, event.partial, begins);
     if (part == nullptr) return;
     switch (event.kind) {
       case StoryKind::kGpuOpened:

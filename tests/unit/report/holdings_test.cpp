@@ -142,6 +142,32 @@ TEST(Holdings, JoinsTheTwoNamesOfAGpu) {
   EXPECT_TRUE(first.open);
 }
 
+// A process that was there before: which card its memory is on is known after a
+// while, and doubtful again when it opens a second one.
+TEST(Holdings, MemoryStaysTogetherWhenItsCardBecomesKnown) {
+  Holdings holdings;
+  const auto memory = [](std::uint64_t time_ns, std::uint64_t live, std::int32_t minor) {
+    auto event = memory_of(7, time_ns, 2 * kMiB, live, live);
+    event.gpu_minor = minor;
+    event.gpu_device = -1;
+    return event;
+  };
+  holdings.observe(memory(kSecond, 100 * kMiB, -1), {});
+  EXPECT_EQ(holdings.snapshot().gpus.at(0).minor, -1);
+  holdings.observe(opened(7, 2 * kSecond), {});
+  holdings.observe(memory(3 * kSecond, 102 * kMiB, 0), {});
+  holdings.observe(opened(7, 4 * kSecond, 1), {});
+  holdings.observe(memory(5 * kSecond, 104 * kMiB, -1), {});
+  const HoldingsSnapshot snapshot = holdings.snapshot();
+  ASSERT_EQ(snapshot.gpus.size(), 2U);
+  EXPECT_EQ(snapshot.gpus[0].minor, 0);
+  const HeldProcess& process = snapshot.gpus[0].containers.at(0).processes.at(0);
+  EXPECT_EQ(process.memory.live, 104 * kMiB);
+  EXPECT_EQ(process.since_ns, kSecond);
+  EXPECT_TRUE(process.open);
+  EXPECT_EQ(snapshot.gpus[1].containers.at(0).processes.at(0).memory.live, 0U);
+}
+
 TEST(Holdings, CountsCallsInTheLastSeconds) {
   Holdings holdings;
   holdings.observe(opened(7, kSecond), {});
