@@ -2,7 +2,17 @@
 // See tally.h.
 #include "sink/tally.h"
 
+#include "model/loss.h"
+#include "model/verdict.h"
+
 namespace gpuwatch::sink {
+
+Tally::Tally(std::size_t max_values) : max_values_(max_values) {
+  for (std::size_t i = 0; i < model::kVerdicts; ++i)
+    declare(Metric::kVerdicts, {std::string(model::verdict_name(static_cast<model::Verdict>(i)))});
+  for (std::size_t i = 0; !model::loss_name(i).empty(); ++i)
+    declare(Metric::kEventsLost, {std::string(model::loss_name(i))});
+}
 
 void Tally::add_locked(Metric metric, Metrics::Values labels, std::uint64_t count) {
   const auto at = static_cast<std::size_t>(metric);
@@ -10,6 +20,7 @@ void Tally::add_locked(Metric metric, Metrics::Values labels, std::uint64_t coun
     if (label.size() > kMaxLabelBytes) label.resize(kMaxLabelBytes);
   auto& map = counts_[at];
   if (map.size() >= max_values_ && !map.contains(labels)) {
+    if (count == 0) return;
     labels.assign(labels.size(), "other");
     overflow_[at] += count;
   }

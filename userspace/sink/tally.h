@@ -16,7 +16,12 @@ namespace gpuwatch::sink {
 
 class Tally {
  public:
-  explicit Tally(std::size_t max_values = kMaxSeries - 1) : max_values_(max_values) {}
+  // Begins with a 0 for each verdict and each reason of loss in the rings.
+  explicit Tally(std::size_t max_values = kMaxSeries - 1);
+
+  // A counter that is there with 0 before it counts: Prometheus does not see the
+  // step of one that comes with its first value. To be called for each rule.
+  void declare(Metric metric, Metrics::Values labels) { add(metric, std::move(labels), 0); }
 
   // gpuwatch_events_total, _verdicts_total, _alerts_total, _events_lost_total.
   void count(const Item& item);

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <regex>
 #include <set>
 
+#include "nlohmann/json.hpp"
 #include "unit/support.h"
 
 namespace gpuwatch::sink {
@@ -92,6 +94,59 @@ TEST(Metrics, PromtoolAcceptsAll) {
   // And it does tell: a broken exposition fails.
   test::spill(dir.file("metrics"), render(full_metrics()) + "gpuwatch_events_total{kind=\"x} 1\n");
   EXPECT_NE(std::system(command.c_str()), 0);
+}
+
+std::set<std::string> metrics_named_in(const std::string& text) {
+  std::set<std::string> names;
+  const std::regex name("gpuwatch_[a-z_]+");
+  for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) names.insert(at->str());
+  return names;
+}
+
+void expect_in_table(const std::set<std::string>& names) {
+  std::set<std::string_view> table;
+  for (std::size_t i = 0; i < kMetrics; ++i) table.insert(metric_info(static_cast<Metric>(i)).name);
+  for (const std::string& name : names) EXPECT_TRUE(table.contains(name)) << name;
+}
+
+TEST(Metrics, DashboardShowsMetricsThatAre) {
+  const auto dashboard = nlohmann::json::parse(test::slurp(std::string(USERSPACE_DIR) + "/sink/grafana/gpuwatch.json"));
+  std::set<int> ids;
+  std::size_t expressions = 0;
+  std::set<std::string> names;
+  for (const auto& panel : dashboard["panels"]) {
+    EXPECT_TRUE(ids.insert(panel["id"].get<int>()).second);
+    EXPECT_LE(panel["gridPos"]["x"].get<int>() + panel["gridPos"]["w"].get<int>(), 24);
+    if (panel["type"] == "row") continue;
+    ASSERT_FALSE(panel["targets"].empty()) << panel["title"];
+    for (const auto& target : panel["targets"]) {
+      const auto found = metrics_named_in(target["expr"].get<std::string>());
+      EXPECT_FALSE(found.empty()) << target["expr"];
+      names.insert(found.begin(), found.end());
+      ++expressions;
+    }
+  }
+  expect_in_table(names);
+  EXPECT_GT(expressions, 20U);
+  EXPECT_GT(names.size(), 15U);
+}
+
+TEST(Metrics, RulesAreAboutMetricsThatAreAndFire) {
+  const std::string path = std::string(USERSPACE_DIR) + "/sink/prometheus/gpuwatch.rules.yml";
+  std::string rules = test::slurp(path);
+  const auto names = metrics_named_in(rules);
+  EXPECT_GT(names.size(), 6U);
+  expect_in_table(names);
+  if (std::system("command -v promtool >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "promtool is not installed (Debian package prometheus)";
+  const test::ScratchDir dir;
+  const std::string out = dir.file("out");
+  EXPECT_EQ(std::system(("promtool check rules " + path + " >" + out + " 2>&1").c_str()), 0) << test::slurp(out);
+  std::string cases = test::slurp(std::string(TESTS_DIR) + "/unit/sink/rules_test.yml");
+  cases.replace(cases.find("RULES"), 5, path);
+  test::spill(dir.file("cases.yml"), cases);
+  EXPECT_EQ(std::system(("promtool test rules " + dir.file("cases.yml") + " >" + out + " 2>&1").c_str()), 0)
+      << test::slurp(out);
 }
 
 TEST(Metrics, PageIsThatOfTheTable) {

@@ -40,6 +40,8 @@ TEST(Tally, CountsByKind) {
   EXPECT_EQ(value(metrics, Metric::kAlerts, {"miner", "warning"}), 3);
   EXPECT_EQ(value(metrics, Metric::kEventsLost, {"ring_full"}), 21);
   EXPECT_EQ(value(metrics, Metric::kReloads, {"success"}), 1);
+  EXPECT_EQ(value(metrics, Metric::kVerdicts, {"denied"}), 0);
+  EXPECT_EQ(value(metrics, Metric::kEventsLost, {"overwritten"}), 0);
 }
 
 TEST(Tally, OverflowNeverTakesASeriesAway) {
