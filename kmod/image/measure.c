@@ -162,7 +162,9 @@ static u16 gw_measure_elf(struct gw_image *image, u64 address, const struct gw_p
 			return GPUWATCH_IMAGEF_MALFORMED;
 		tables = head.e_shoff + (u64)head.e_shnum * sizeof(struct elf64_shdr);
 		end = max(end, tables);
-		flags = gw_measure_sections(address, &head, &end, patience);
+		/* Too big already: what lies there is another's business. */
+		if (end <= gw_blob_max())
+			flags = gw_measure_sections(address, &head, &end, patience);
 	}
 	if (head.e_phnum && head.e_phoff) {
 		if (head.e_phentsize != sizeof(struct elf64_phdr) || head.e_phoff > TASK_SIZE_MAX)

@@ -144,6 +144,18 @@ static const void *elf(uint64_t shoff, uint16_t shnum, uint16_t shentsize, uint6
 	return at_end(&h, sizeof(h));
 }
 
+/* Its tables would lie 2 MiB on, where sections of 2^64 bytes can be read. */
+static const void *elf_before_noise(void)
+{
+	uint8_t *at = mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	memset(at + (2 << 20), 0xff, 6 << 20);
+	memcpy(at, elf(2 << 20, 0xffff, 64, 0, 0), sizeof(Elf64_Ehdr));
+	return at;
+}
+
 static const void *elf32(void)
 {
 	static const uint8_t head[64] = { 0x7f, 'E', 'L', 'F', 1 };
@@ -201,6 +213,8 @@ TEST_F_TIMEOUT(image_hostile, lies, 120)
 		{ "elf tables past memory", elf(64, 10, 64, 0, 0), GPUWATCH_IMAGE_ELF, FAULT, 64 },
 		{ "elf tables at 2^64", elf(~0ULL - 63, 1, 64, 0, 0), GPUWATCH_IMAGE_ELF, MALFORMED, 0 },
 		{ "elf over the budget", elf(2 << 20, 0xffff, 64, 0, 0), GPUWATCH_IMAGE_ELF, TOO_BIG, 0 },
+		{ "elf tables over the budget, with another's memory there", elf_before_noise(),
+		  GPUWATCH_IMAGE_ELF, TOO_BIG, 0 },
 		{ "elf odd entries", elf(64, 1, 65, 0, 0), GPUWATCH_IMAGE_ELF, MALFORMED, 0 },
 		{ "elf segments at 2^64", elf(0, 0, 64, ~0ULL, 1), GPUWATCH_IMAGE_ELF, MALFORMED, 0 },
 		{ "elf of 32 bits", elf32(), GPUWATCH_IMAGE_UNKNOWN, MALFORMED, 0 },
