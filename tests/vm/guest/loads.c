@@ -259,13 +259,15 @@ int main(int argc, char **argv)
 		{ "name", 1, 0, 'n' }, { "log", 1, 0, 'l' }, { "lib", 1, 0, 'L' },
 		{ "threads", 1, 0, 't' }, { "forks", 1, 0, 'f' }, { "rounds", 1, 0, 'r' },
 		{ "made", 1, 0, 'm' }, { "count", 1, 0, 'c' }, { "open", 1, 0, 'o' },
-		{ "wait-for-probe", 0, 0, 'w' }, { "pause", 1, 0, 'p' }, { 0, 0, 0, 0 },
+		{ "wait-for-probe", 0, 0, 'w' }, { "pause", 1, 0, 'p' },
+		{ "stay", 0, 0, 's' }, { 0, 0, 0, 0 },
 	};
 	const char *name = "loads", *lib = NULL, *node = NULL;
 	unsigned int threads = 1, forks = 0, i;
 	static char labels[64][16];
+	char byte;
 	pthread_t ids[64];
-	bool wait = false;
+	bool wait = false, stay = false;
 	int c, status, bad = 0;
 
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -285,6 +287,7 @@ int main(int argc, char **argv)
 		case 'o': node = optarg; break;
 		case 'p': pause_us = atoi(optarg); break;
 		case 'w': wait = true; break;
+		case 's': stay = true; break;
 		default: return 2;
 		}
 	}
@@ -318,5 +321,8 @@ int main(int argc, char **argv)
 		pthread_join(ids[i], NULL);
 	while (forks && waitpid(-1, &status, 0) > 0)
 		bad |= status;
+	/* Until standard input ends. */
+	while (stay && read(STDIN_FILENO, &byte, 1) > 0)
+		;
 	return bad ? 1 : 0;
 }
