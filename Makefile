@@ -56,6 +56,7 @@ test-gpu: all ## the probe on a real GPU; skipped where there is none
 bench: all ## speed of user space, with peers; writes build/bench/*.json
 	$(Q)tests/bench/user/run
 	$(Q)tests/bench/identify/run
+	$(Q)tests/bench/sink/run
 
 bench-kernel: all ## cost in guest instructions; writes build/bench/kernel.json
 	$(Q)tests/bench/kernel/run $(KERNELS)

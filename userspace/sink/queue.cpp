@@ -83,11 +83,12 @@ void SinkQueue::State::settle(std::unique_lock<std::mutex>&, std::span<const Ite
 }
 
 void SinkQueue::State::note(const Outcome& outcome) {
-  counts.failing = outcome.error.has_value();
   if (outcome.error) {
+    counts.failing = true;
     ++counts.failures;
     counts.last_error = outcome.error->message();
-  } else {
+  } else if (!outcome.retry) {  // else it only waits
+    counts.failing = false;
     counts.last_success_unix_ns = base::realtime_ns();
   }
 }

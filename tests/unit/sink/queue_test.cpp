@@ -285,6 +285,25 @@ TEST(SinkQueue, TriesOfAnItemRunOut) {
   expect_whole(queue.counts());
 }
 
+// A sink that waits for its rate limit has not failed, and uses up no tries.
+TEST(SinkQueue, WaitingIsNoFailure) {
+  auto shared = std::make_shared<Shared>();
+  std::atomic<int> turn = 0;
+  SinkQueue queue(sink_of(shared,
+                          [&turn](Shared& mine, Batch batch) {
+                            if (turn++ % 20 != 19) return Outcome::wait(1ms);
+                            return take(mine, batch);
+                          }),
+                  {.batch_items = 1, .retries = 2});
+  for (int i = 0; i < 3; ++i) queue.push(item(std::to_string(i)));
+  EXPECT_TRUE(queue.flush(20s));
+  const QueueCounts counts = queue.counts();
+  EXPECT_EQ(counts.sent, 3U);
+  EXPECT_EQ(counts.failures, 0U);
+  EXPECT_EQ(counts.retries, 0U);
+  EXPECT_FALSE(counts.failing);
+}
+
 TEST(SinkQueue, StopEndsALongBackOff) {
   auto shared = std::make_shared<Shared>();
   SinkQueue queue(sink_of(shared,
