@@ -299,7 +299,7 @@ TEST(TopUi, FoldsAndUnfolds) {
 TEST(TopUi, TreeAndPathAndOrder) {
   Driven driven;
   driven.press('t');
-  EXPECT_NE(text_of(driven.frame()).find("gpu0 docker:bbbbbbbbbbbb beta/2"), std::string::npos);
+  EXPECT_NE(text_of(driven.frame()).find("beta/2 gpu0 docker:bbbbbbbbbbbb"), std::string::npos);
   driven.press(Key::kFunction, 5);
   driven.press('p');
   EXPECT_NE(text_of(driven.frame()).find("/usr/bin/beta/2"), std::string::npos);

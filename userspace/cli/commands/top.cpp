@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <string_view>
 
 #include "attribute/gpu_time.h"
 #include "attribute/user_names.h"
@@ -269,7 +271,9 @@ Result<int> run_top(const Flags& flags) {
   plan.count = flags.number("count");
   if (const auto delay = flags.duration("delay"))
     plan.delay_ns = std::max<std::uint64_t>(static_cast<std::uint64_t>(delay->count()), 100'000'000);
-  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  const char* term = std::getenv("TERM");
+  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && term != nullptr &&
+                        std::string_view(term) != "dumb";
   plan.screen = terminal && !plan.json && !flags.has("once") && !flags.has("batch");
 
   // A recording's users are another machine's.

@@ -280,7 +280,7 @@ class Lister {
     for (const auto& [gpu, process] : flat) {
       Row row = process_row(*gpu, *process);
       const std::string card = gpu->minor >= 0 ? "gpu" + std::to_string(gpu->minor) : gpu_text(*gpu);
-      row.name = safe(card + " " + container_text(process->who) + " ", options_.ascii) + row.name;
+      row.name += safe(" " + card + " " + container_text(process->who), options_.ascii);
       out_.rows.push_back(std::move(row));
     }
   }

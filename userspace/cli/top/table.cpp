@@ -32,7 +32,7 @@ void append_table(std::string& out, const report::HoldingsSnapshot& snapshot, co
   for (const Row& row : listing.rows) width = std::max(width, columns_of(row.prefix) + columns_of(row.name));
   width = std::min(width, kNameMost);
   const std::vector<Column> columns = columns_for(1000, width, listing);
-  std::string titles = fit("GPU / CONTAINER / PROCESS", width, options.ascii);
+  std::string titles = fit(name_title(options), width, options.ascii);
   for (const Column column : columns) {
     const ColumnInfo& info = column_info(column);
     titles += " " + fit(info.title, info.width, options.ascii, info.right ? Side::kRight : Side::kLeft);

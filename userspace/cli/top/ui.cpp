@@ -320,12 +320,12 @@ Frame Ui::draw(std::size_t width, std::size_t height, const HoldingsSnapshot& sn
   }
   frame.resize(above);
   if (titles) {
-    std::string line = fit("GPU / CONTAINER / PROCESS", width, ascii);
-    const std::vector<Column> columns = columns_for(width, 24, listing);
+    std::string line = fit(name_title(options_.list), width, ascii);
+    const std::vector<Column> columns = columns_for(width, name_width(options_.list), listing);
     std::size_t right = 0;
     for (const Column column : columns) right += column_info(column).width + 1;
     if (right != 0) {
-      line = fit("GPU / CONTAINER / PROCESS", width - right, ascii);
+      line = fit(name_title(options_.list), width - right, ascii);
       for (const Column column : columns) {
         const ColumnInfo& info = column_info(column);
         line += " " + fit(info.title, info.width, ascii, info.right ? Side::kRight : Side::kLeft);
@@ -354,7 +354,7 @@ void Ui::draw_rows(Frame& frame, const Listing& listing, const HoldingsSnapshot&
   for (const Span& span : frame.front()) width += columns_of(span.text);
   const std::size_t height = frame.size();
   const std::size_t above = 1U + (height >= 5 ? 1 : 0) + (height >= 3 ? 1 : 0);
-  const std::vector<Column> columns = columns_for(width, 24, listing);
+  const std::vector<Column> columns = columns_for(width, name_width(options_.list), listing);
   std::size_t right = 0;
   for (const Column column : columns) right += column_info(column).width + 1;
   if (listing.rows.empty() && height > above) {
@@ -367,14 +367,14 @@ void Ui::draw_rows(Frame& frame, const Listing& listing, const HoldingsSnapshot&
     const bool selected = first_ + i == index_;
     const auto style = [&](Style own) { return selected ? Style::kSelected : own; };
     const Style plain = row.kind == Row::Kind::kGpu ? Style::kBold : style_of(row.tone);
-    const std::size_t name_width = width - right;
+    const std::size_t room = width - right;
     const std::string tree = row.prefix + (row.folded ? "+" : "");
     Line line;
-    if (columns_of(tree) < name_width) {
+    if (columns_of(tree) < room) {
       line.push_back({tree, style(Style::kTree)});
-      line.push_back({fit(row.name, name_width - columns_of(tree), ascii), style(plain)});
+      line.push_back({fit(row.name, room - columns_of(tree), ascii), style(plain)});
     } else {
-      line.push_back({fit(row.name, name_width, ascii), style(plain)});
+      line.push_back({fit(row.name, room, ascii), style(plain)});
     }
     for (const Column column : columns) {
       const ColumnInfo& info = column_info(column);

@@ -97,6 +97,9 @@ class Ui {
 
 // Header lines, shared with the plain table.
 std::string headline(const report::HoldingsSnapshot& snapshot, const Listing& listing, std::int32_t utc_offset_s);
+// Of the column with the names, and what it wants at least.
+const char* name_title(const ListOptions& options);
+std::size_t name_width(const ListOptions& options);
 std::string loss_text(const report::HoldingsSnapshot& snapshot);
 
 // Columns that fit beside a name of at least `name_width`; in the order of the

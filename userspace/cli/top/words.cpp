@@ -62,6 +62,14 @@ std::string headline(const HoldingsSnapshot& snapshot, const Listing& listing, s
   return text;
 }
 
+const char* name_title(const ListOptions& options) {
+  return options.tree ? "GPU / CONTAINER / PROCESS" : "PROCESS / GPU / CONTAINER";
+}
+
+std::size_t name_width(const ListOptions& options) {
+  return options.tree ? 24 : 40;
+}
+
 std::string loss_text(const HoldingsSnapshot& snapshot) {
   const std::uint64_t lost = snapshot.lost_total();
   std::string text = "lost " + std::to_string(lost) + " of " + std::to_string(snapshot.records + lost) + " records";
