@@ -64,6 +64,18 @@ socklen_t address_of(const ExpositionOptions& options, sockaddr_storage& out, bo
 
 }  // namespace
 
+Request parse_request(std::string_view request) {
+  const std::string_view line = request.substr(0, request.find_first_of("\r\n"));
+  const std::size_t first = line.find(' ');
+  const std::size_t second = first == std::string_view::npos ? first : line.find(' ', first + 1);
+  if (second == std::string_view::npos || !line.substr(second + 1).starts_with("HTTP/1.")) return {};
+  const std::string_view method = line.substr(0, first);
+  std::string_view path = line.substr(first + 1, second - first - 1);
+  path = path.substr(0, path.find('?'));
+  if (method != "GET" && method != "HEAD") return {Asked::kMethod};
+  return {path == "/metrics" ? Asked::kMetrics : path == "/" ? Asked::kRoot : Asked::kOther, method == "HEAD"};
+}
+
 struct Exposition::Peer {
   Fd fd;
   Clock::time_point until;
@@ -125,27 +137,26 @@ void Exposition::accept_one(std::vector<Peer>& peers) {
 }
 
 std::string Exposition::answer(std::string_view request) {
-  const std::string_view line = request.substr(0, request.find_first_of("\r\n"));
-  const std::size_t first = line.find(' ');
-  const std::size_t second = first == std::string_view::npos ? first : line.find(' ', first + 1);
-  if (second == std::string_view::npos || !line.substr(second + 1).starts_with("HTTP/1.")) {
-    ++refused_;
-    return refusal("400 Bad Request");
+  const Request parsed = parse_request(request);
+  switch (parsed.asked) {
+    case Asked::kNonsense:
+      ++refused_;
+      return refusal("400 Bad Request");
+    case Asked::kMethod:
+      return refusal("405 Method Not Allowed");
+    case Asked::kOther:
+      return refusal("404 Not Found");
+    case Asked::kRoot:
+      return reply("200 OK", "text/plain; charset=utf-8", "gpuwatch: see /metrics\n", parsed.head_only);
+    case Asked::kMetrics:
+      break;
   }
-  const std::string_view method = line.substr(0, first);
-  std::string_view path = line.substr(first + 1, second - first - 1);
-  path = path.substr(0, path.find('?'));
-  if (method != "GET" && method != "HEAD") return refusal("405 Method Not Allowed");
-  if (path == "/") return reply("200 OK", "text/plain; charset=utf-8", "gpuwatch: see /metrics\n", method == "HEAD");
-  if (path != "/metrics") return refusal("404 Not Found");
   ++scrapes_;
-  std::string page;
   try {
-    page = page_();
+    return reply("200 OK", "text/plain; version=0.0.4; charset=utf-8", page_(), parsed.head_only);
   } catch (...) {
     return refusal("500 Internal Server Error");
   }
-  return reply("200 OK", "text/plain; version=0.0.4; charset=utf-8", page, method == "HEAD");
 }
 
 bool Exposition::serve(Peer& peer) {

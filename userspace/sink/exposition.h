@@ -28,6 +28,14 @@ struct ExpositionOptions {
   unsigned limit_ms = 5000;  // of a connection, in all
 };
 
+// What a request that has come whole asks for.
+enum class Asked : std::uint8_t { kMetrics, kRoot, kOther, kMethod, kNonsense };
+struct Request {
+  Asked asked = Asked::kNonsense;
+  bool head_only = false;
+};
+Request parse_request(std::string_view request);
+
 class Exposition {
  public:
   // `page` is called on the endpoint's thread for each GET of /metrics.

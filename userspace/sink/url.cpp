@@ -65,7 +65,9 @@ base::Result<Url> parse_url(std::string_view text) {
     if (close == std::string_view::npos) return bad("has [ without ]");
     url.host = authority.substr(1, close - 1);
     url.ipv6 = true;
-    if (::inet_pton(AF_INET6, url.host.c_str(), &v6) != 1) return bad("no IPv6 address between [ and ]");
+    // inet_pton() would stop at a NUL.
+    if (url.host.find('\0') != std::string::npos || ::inet_pton(AF_INET6, url.host.c_str(), &v6) != 1)
+      return bad("no IPv6 address between [ and ]");
     port = authority.substr(close + 1);
     if (!port.empty() && !port.starts_with(':')) return bad("something between ] and the port");
   } else {

@@ -45,6 +45,7 @@ TEST(Url, Refused) {
       {"https://h\xc3\xb6st/", "no name of a host"},
       {"https://[::1/", "without ]"},
       {"https://[nonsense]/", "no IPv6"},
+      {std::string_view("https://[::1\0x]/", 16), "no IPv6"},
       {"https://[::1]x/", "between ] and the port"},
       {"https://host/a#b", "fragment"},
       {"https://host/a b", "%XX"},
