@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // After cancel() a sink has this long to come back.
-constexpr milliseconds kGrace{500};
+constexpr milliseconds kGrace{1500};
 
 // What a sink throws is of no type we know.
 template <typename Call>
