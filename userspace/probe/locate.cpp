@@ -27,6 +27,7 @@ struct Candidate {
   std::uint64_t differences;
   std::uint64_t first;
   bool leftover;
+  bool same_function;  // half of what is not filling is there
 };
 
 std::string_view piece_at(identify::Bytes bytes, std::size_t at) {
@@ -39,20 +40,32 @@ bool untouched(identify::Bytes mask, std::size_t at) {
   return true;
 }
 
+// Bytes of a text without the filling at its end, which repeats one unit (NOP):
+// it is the same in all functions, and up to more than half of a short one.
+std::size_t without_filling(identify::Bytes text) {
+  std::size_t size = text.size() / kStep * kStep;
+  if (size < 2 * kStep) return text.size();
+  const identify::Bytes last = text.subspan(size - kStep, kStep);
+  while (size > 0 && std::ranges::equal(text.subspan(size - kStep, kStep), last)) size -= kStep;
+  return size >= kPiece ? size : text.size();
+}
+
 }  // namespace
 
 std::vector<Place> locate(const std::vector<const Function*>& functions, const std::vector<Copy>& copies,
                           const std::vector<Copy>& before) {
   std::vector<std::vector<std::uint8_t>> masks;
+  std::vector<std::size_t> own_bytes;  // of each without its filling
   std::unordered_map<std::string_view, std::vector<Anchor>> anchors;
   for (std::size_t i = 0; i < functions.size(); ++i) {
     std::size_t unknown = 0;
     masks.push_back(mask_of(*functions[i], unknown));
     const identify::Bytes text = functions[i]->text;
+    own_bytes.push_back(without_filling(text));
     if (text.size() < kPiece) continue;
     // The first piece, the last ones and some between, each moved on to where
-    // no relocation is. Common pieces (padding) only cost time.
-    const std::size_t last = text.size() - kPiece;
+    // no relocation is. Filling would be found everywhere.
+    const std::size_t last = own_bytes[i] - kPiece;
     std::set<std::size_t> offsets;
     for (std::size_t n = 0; n < kPieces; ++n) {
       std::size_t at = last * n / (kPieces - 1) / kStep * kStep;
@@ -77,7 +90,8 @@ std::vector<Place> locate(const std::vector<const Function*>& functions, const s
         const identify::Bytes earlier = resident_at(before, copy.address + begin, text.size());
         const bool leftover = !earlier.empty() && std::equal(earlier.begin(), earlier.end(),
                                                              bytes.begin() + static_cast<std::ptrdiff_t>(begin));
-        Candidate candidate{copy.address + begin, 0, 0, leftover};
+        Candidate candidate{copy.address + begin, 0, 0, leftover, false};
+        std::uint64_t of_own = 0;
         const identify::Bytes& mask = masks[anchor.function];
         for (std::size_t unit = 0; unit < text.size(); unit += kStep) {
           const std::size_t size = std::min(kStep, text.size() - unit);
@@ -85,7 +99,9 @@ std::vector<Place> locate(const std::vector<const Function*>& functions, const s
               first_difference(text.subspan(unit, size), bytes.subspan(begin + unit, size), mask.subspan(unit, size));
           if (!first) continue;
           if (candidate.differences++ == 0) candidate.first = unit + *first;
+          of_own += unit < own_bytes[anchor.function] ? 1 : 0;
         }
+        candidate.same_function = of_own * 2 * kStep <= own_bytes[anchor.function];
         candidates[anchor.function].push_back(candidate);
       }
     }
@@ -105,8 +121,7 @@ std::vector<Place> locate(const std::vector<const Function*>& functions, const s
         if (places[i].address != 0) continue;
         for (const Candidate& candidate : candidates[i]) {
           if (candidate.leftover != leftover || (candidate.differences == 0) != exact) continue;
-          // Half of it must be there to call it the same function.
-          if (candidate.differences * 2 * kStep > functions[i]->text.size()) break;
+          if (!candidate.same_function) continue;
           if (!taken.insert(candidate.address).second) continue;
           places[i] = {candidate.address, exact, candidate.differences, candidate.first};
           break;

@@ -118,6 +118,35 @@ TEST(Code, LeftoversComeLast) {
   EXPECT_EQ(patched.first, 512u);
 }
 
+// As nvcc makes them: a short function is mostly the filling at its end, and so
+// is whatever else came into the heap. Seen on an H200 when a module was loaded
+// where its last copy had been.
+TEST(Code, FillingIsNoLikeness) {
+  const auto filled = [](unsigned seed) {
+    Function function = random_function(seed, 256);
+    for (std::size_t at = 128; at < 256; at += 16) {
+      std::fill_n(function.text.begin() + static_cast<long>(at), 16, 0);
+      function.text[at] = 0x18;
+      function.text[at + 1] = 0x79;
+    }
+    return function;
+  };
+  const Function a = filled(7);
+  const Function other = filled(8);
+  Copy before{0x7f0000000000, std::vector<std::uint8_t>(64 * 1024, 0)};
+  std::copy(a.text.begin(), a.text.end(), before.bytes.begin() + 0x400);
+  Copy now = before;
+  std::copy(other.text.begin(), other.text.end(), now.bytes.begin() + 0x2000);
+  const Place place = locate({&a}, {now}, {before})[0];
+  EXPECT_EQ(place.address, 0x7f0000000400u);
+  EXPECT_TRUE(place.exact);
+  // It counts when it is what was changed.
+  now.bytes[0x2000 + 200] ^= 1;
+  std::copy(a.text.begin(), a.text.begin() + 192, now.bytes.begin() + 0x2000);
+  EXPECT_EQ(locate({&a}, {now}, {before})[0].address, 0x7f0000002000u);
+  EXPECT_EQ(locate({&a}, {now}, {before})[0].first, 200u);
+}
+
 std::vector<std::uint8_t> barriers(std::uint8_t first_control, std::uint8_t second_control) {
   std::vector<std::uint8_t> code = {0x92, 0x79, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0xec, first_control,  0,
                                     0x92, 0x89, 0, 0, 0, 0, 0, 0, 0, 0xa0, 0, 0, 0, 0xec, second_control, 0};
