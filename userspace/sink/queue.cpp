@@ -61,12 +61,15 @@ struct SinkQueue::State {
   bool left = false;  // the thread has ended
   std::uint64_t flush_wanted = 0;
   std::uint64_t flush_done = 0;
+  std::uint64_t flush_target = 0;  // of `accepted`: all up to it is to be settled first
   Clock::time_point deadline = Clock::time_point::max();
 
   void run();
   void deliver(std::vector<ItemPtr>& batch);
   void settle(std::unique_lock<std::mutex>& lock, std::span<const ItemPtr> items, std::uint64_t QueueCounts::*where);
   void note(const Outcome& outcome);
+  void tell(const Outcome& outcome);
+  bool flush_is_due() const;
   bool pause(milliseconds time);
 };
 
@@ -149,15 +152,19 @@ void SinkQueue::State::deliver(std::vector<ItemPtr>& batch) {
   }
 }
 
+// Told apart from waiting for an empty queue, which may never come.
+bool SinkQueue::State::flush_is_due() const {
+  return flush_wanted != flush_done && counts.accepted - counts.items >= flush_target;
+}
+
 void SinkQueue::State::run() {
   std::vector<ItemPtr> batch;
   while (true) {
     bool reopen_now = false;
-    std::uint64_t flush_now = 0;
     {
       std::unique_lock lock(mutex);
       idle = true;
-      work.wait(lock, [&] { return !waiting.empty() || closed || reopen || flush_wanted != flush_done; });
+      work.wait(lock, [&] { return !waiting.empty() || closed || reopen || flush_is_due(); });
       idle = false;
       if (counts.abandoned) break;
       reopen_now = std::exchange(reopen, false);
@@ -166,30 +173,31 @@ void SinkQueue::State::run() {
                    std::make_move_iterator(waiting.begin() + static_cast<std::ptrdiff_t>(take)));
       waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(take));
       in_hand = take;
-      if (waiting.empty() && batch.empty()) flush_now = flush_wanted;
-      if (batch.empty() && !reopen_now && flush_now == flush_done && closed) break;
+      if (batch.empty() && !reopen_now && !flush_is_due() && closed) break;
     }
-    if (reopen_now) {
-      Outcome outcome = guarded([&] { return Outcome(sink->reopen()); });
-      std::unique_lock lock(mutex);
-      if (outcome.error) note(outcome);
-    }
+    if (reopen_now) tell(guarded([&] { return Outcome(sink->reopen()); }));
     deliver(batch);
     batch.clear();
-    if (flush_now != 0 && flush_now != flush_done) {
-      Outcome outcome = guarded([&] { return Outcome(sink->flush()); });
-      std::unique_lock lock(mutex);
-      if (outcome.error) note(outcome);
-      flush_done = flush_now;
-      done.notify_all();
-    }
+    std::unique_lock lock(mutex);
+    if (!flush_is_due()) continue;
+    const std::uint64_t flush_now = flush_wanted;
+    lock.unlock();
+    tell(guarded([&] { return Outcome(sink->flush()); }));
+    lock.lock();
+    flush_done = flush_now;
+    done.notify_all();
   }
-  Outcome outcome = guarded([&] { return Outcome(sink->flush()); });
+  tell(guarded([&] { return Outcome(sink->flush()); }));
   std::unique_lock lock(mutex);
-  if (outcome.error) note(outcome);
   left = true;
   flush_done = flush_wanted;
   done.notify_all();
+}
+
+// Of what is not write(): only trouble is news.
+void SinkQueue::State::tell(const Outcome& outcome) {
+  std::unique_lock lock(mutex);
+  if (outcome.error) note(outcome);
 }
 
 SinkQueue::SinkQueue(std::unique_ptr<Sink> sink, QueueLimits limits)
@@ -244,6 +252,7 @@ bool SinkQueue::flush(milliseconds limit) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   const std::uint64_t wanted = ++state.flush_wanted;
+  state.flush_target = state.counts.accepted;
   state.work.notify_one();
   return state.done.wait_for(lock, limit, [&] { return state.flush_done >= wanted || state.left; });
 }

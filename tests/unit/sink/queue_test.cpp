@@ -377,5 +377,24 @@ TEST(SinkQueue, FlushDoesNotWaitLongerThanItsLimit) {
   EXPECT_TRUE(queue.flush(10s));
 }
 
+// The queue is never empty, and flush() still ends.
+TEST(SinkQueue, FlushUnderAProducerThatNeverRests) {
+  auto shared = std::make_shared<Shared>();
+  SinkQueue queue(sink_of(shared,
+                          [](Shared&, Batch) {
+                            std::this_thread::yield();
+                            return Outcome::all();
+                          }),
+                  {.items = 1000, .batch_items = 1});
+  std::atomic<bool> ended = false;
+  std::thread producer([&] {
+    while (!ended) queue.push(item());
+  });
+  while (queue.counts().dropped_full == 0) std::this_thread::yield();
+  EXPECT_TRUE(queue.flush(30s));
+  ended = true;
+  producer.join();
+}
+
 }  // namespace
 }  // namespace gpuwatch::sink
