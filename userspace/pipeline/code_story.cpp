@@ -2,6 +2,7 @@
 #include "pipeline/code_story.h"
 
 #include <chrono>
+#include <utility>
 
 namespace gpuwatch::pipeline {
 
@@ -58,6 +59,7 @@ CodeStory::CodeStory(CodeStoryOptions options, CodeJudge judge, std::unique_ptr<
       source_(source),
       watch_(options_.identify),
       judge_(std::move(judge)),
+      judges_(judge_.judges()),
       unverified_(options_.unverified_after_ns.value_or(~std::uint64_t{0})),
       scan_(std::move(scan)) {
   if (options_.live) thread_ = std::thread([this] { work(); });
@@ -82,6 +84,7 @@ void CodeStory::work() {
     todo_.pop_front();
     todo_bytes_ -= job.bytes;
     busy_ = true;
+    if (next_judge_) judge_ = *std::exchange(next_judge_, std::nullopt);
     hold.unlock();
     CodeFinding finding;
     watch_.hash(job.load);
@@ -94,6 +97,12 @@ void CodeStory::work() {
     busy_ = false;
     idle_.notify_all();
   }
+}
+
+void CodeStory::use_judge(CodeJudge judge) {
+  const std::lock_guard hold(lock_);
+  judges_ = judge.judges();
+  next_judge_ = std::move(judge);
 }
 
 // False: no room, and the load is still the caller's.
@@ -117,13 +126,14 @@ void CodeStory::process(Job job, std::vector<StoryEvent>& out) {
     job.load.bytes = {};
     // The judge is the thread's: this verdict needs none.
     CodeFinding finding;
-    finding.verdict.judged = judge_.judges();
+    finding.verdict.judged = judges_;
     finding.verdict.judgement = judge::unverified(job.load.problem);
     finding.load = std::move(job.load);
     return tell(std::move(finding), out);
   }
   CodeFinding finding;
   watch_.hash(job.load);
+  if (std::lock_guard hold(lock_); next_judge_) judge_ = *std::exchange(next_judge_, std::nullopt);
   finding.verdict = judge_.judge(job.load, job.actor);
   trouble_ = judge_.trouble();
   finding.load = std::move(job.load);
@@ -200,7 +210,7 @@ void CodeStory::finish(const std::vector<StoryEvent>& driver_events, std::vector
     CodeFinding finding;
     job.load.gap = LoadGap::kStopped;
     job.load.problem = "not hashed before the end";
-    finding.verdict.judged = judge_.judges();
+    finding.verdict.judged = judges_;
     finding.verdict.judgement = judge::unverified(job.load.problem);
     finding.load = std::move(job.load);
     tell(std::move(finding), out);

@@ -54,6 +54,10 @@ class CodeStory {
   // Waits some time for what is still being hashed.
   void finish(const std::vector<model::StoryEvent>& driver_events, std::vector<model::StoryEvent>& out);
 
+  // Loads are judged by another one from now on. Any thread; who has channels
+  // and what waits stays as it is.
+  void use_judge(CodeJudge judge);
+
   std::uint64_t loads() const { return loads_; }
   std::uint64_t findings() const { return findings_ + unverified_.told(); }
   std::string trouble() const;  // of a baseline; empty: none
@@ -79,6 +83,7 @@ class CodeStory {
   ImagePlaces places_;
   CodeWatch watch_;  // the thread's, live
   CodeJudge judge_;  // likewise
+  std::atomic<bool> judges_;
   Unverified unverified_;
   std::unique_ptr<CodeScan> scan_;
   std::deque<CodeFinding> told_;  // what events point into
@@ -92,6 +97,7 @@ class CodeStory {
   std::size_t todo_bytes_ = 0;
   std::deque<CodeFinding> done_;
   std::atomic<bool> any_done_{false};
+  std::optional<CodeJudge> next_judge_;  // takes over at the next load
   std::string trouble_;
   bool busy_ = false;
   bool stop_ = false;

@@ -46,9 +46,6 @@ class Events {
   // Of any record; valid until the next one is observed.
   model::Actor actor_of(const gpuwatch_rec& head) { return attributor_.actor_of(head); }
 
-  // Code is judged by other rules from now on.
-  void use_code(CodeStory* code) { options_.code = code; }
-
   AttributionStats stats() const;
   const decode::Decoder& decoder() const { return decoder_; }
   std::uint64_t forgotten() const { return story_.forgotten(); }

@@ -26,10 +26,15 @@ Status send_capture_plan(source::KmodDevice& device) {
 Result<std::unique_ptr<source::ImageWatch>> watch_images(const gpuwatch_filter& filter, bool keep) {
   auto device = source::KmodDevice::open();
   if (!device) return std::move(device.error());
+  return watch_images(std::move(*device), filter, keep);
+}
+
+Result<std::unique_ptr<source::ImageWatch>> watch_images(source::KmodDevice device, const gpuwatch_filter& filter,
+                                                         bool keep) {
   source::ImageWatchOptions options;
   options.filter = filter;
   options.keep = keep;
-  return source::ImageWatch::start(std::move(*device), options);
+  return source::ImageWatch::start(std::move(device), options);
 }
 
 }  // namespace gpuwatch::pipeline

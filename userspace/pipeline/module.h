@@ -18,5 +18,8 @@ base::Status send_capture_plan(source::KmodDevice& device);
 // Has the images captured that processes of the filter load. `keep` false: only
 // their records are wanted, not the bytes.
 base::Result<std::unique_ptr<source::ImageWatch>> watch_images(const gpuwatch_filter& filter, bool keep);
+// The same with a device that was opened earlier, with more privileges.
+base::Result<std::unique_ptr<source::ImageWatch>> watch_images(source::KmodDevice device, const gpuwatch_filter& filter,
+                                                               bool keep);
 
 }  // namespace gpuwatch::pipeline

@@ -67,6 +67,11 @@ Result<KmodDevice> KmodDevice::open(const std::string& path) {
   // override, so fall back only where that is refused.
   if (!device.fd_.valid() && errno == EACCES) device.fd_ = base::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!device.fd_.valid()) return open_error(path, errno);
+  return adopt(std::move(device.fd_));
+}
+
+Result<KmodDevice> KmodDevice::adopt(base::Fd fd) {
+  KmodDevice device(std::move(fd));
   auto info = device.info();
   if (!info) return std::move(info.error());
   device.info_ = *info;

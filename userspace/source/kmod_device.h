@@ -30,6 +30,9 @@ class KmodDevice {
   // Opens and checks versions; remembers the answer as info_at_open().
   static base::Result<KmodDevice> open(const std::string& path = kDevicePath);
 
+  // A consumer that somebody opened earlier, at whatever point it is.
+  static base::Result<KmodDevice> adopt(base::Fd fd);
+
   const gpuwatch_info& info_at_open() const { return info_; }
   int fd() const { return fd_.get(); }
   base::Fd take_fd() && { return std::move(fd_); }

@@ -112,6 +112,24 @@ Result<std::unique_ptr<KmodSource>> KmodSource::start(KmodDevice device, const K
   return source;
 }
 
+Result<std::unique_ptr<KmodSource>> KmodSource::resume(KmodDevice device, std::size_t batch_records) {
+  std::unique_ptr<KmodSource> source(new KmodSource(std::move(device)));
+  const gpuwatch_info& info = source->device_.info_at_open();
+  source->resumed_ = true;
+  source->batch_records_ = batch_records;
+  source->header_ = describe_host("kmod");
+  source->header_.abi_major = info.abi_major;
+  source->header_.abi_minor = info.abi_minor;
+  source->header_.schema = info.schema;
+  source->probe_missed_before_ = info.probe_missed;
+  auto first = source->map(0, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)), false);
+  if (!first) return std::move(first.error());
+  gpuwatch_meta meta{};
+  std::memcpy(&meta, *first, sizeof meta);
+  if (Status status = source->map_rings(meta.ring_bytes); !status.ok()) return std::move(status.error());
+  return source;
+}
+
 Status KmodSource::next_batch(std::vector<model::RawRecord>& batch) {
   if (!stopped_) return merger_->next_batch(batch, batch_records_);
   Status status = merger_->drain_batch(batch, batch_records_);

@@ -35,7 +35,15 @@ class KmodSource final : public Source {
  public:
   // Sets up rings and filter, maps and enables.
   static base::Result<std::unique_ptr<KmodSource>> start(KmodDevice device, const KmodOptions& options);
+  // Goes on where an earlier reader of the same consumer stopped: its rings are
+  // set up and filled. What that one had read and not released comes again.
+  static base::Result<std::unique_ptr<KmodSource>> resume(KmodDevice device, std::size_t batch_records = 4096);
   ~KmodSource() override;
+
+  // See ring_merger.h: space is given back by release_read() only.
+  void hold() { merger_->hold(resumed_); }
+  void release_read() { merger_->release_read(); }
+  bool pressed() const { return merger_->pressed(); }
 
   base::Status next_batch(std::vector<model::RawRecord>& batch) override;
   bool ended() const override { return stopped_ && drained_; }
@@ -71,6 +79,7 @@ class KmodSource final : public Source {
   std::size_t batch_records_ = 4096;
   bool stopped_ = false;
   bool drained_ = false;
+  bool resumed_ = false;
   std::uint64_t probe_missed_before_ = 0;
   std::unique_ptr<ImageWatch> images_;
 };

@@ -79,6 +79,19 @@ Status RingMerger::begin_round() {
   return {};
 }
 
+void RingMerger::hold(bool resumed) {
+  holds_ = true;
+  for (Cursor& cursor : cursors_) cursor.resumed = resumed;
+}
+
+bool RingMerger::pressed() const {
+  for (const Cursor& cursor : cursors_)
+    if (cursor.tail - cursor.released > ring_bytes_ / 4 &&
+        load_relaxed(cursor.ring.producer->head) - cursor.released > ring_bytes_ / 2)
+      return true;
+  return false;
+}
+
 void RingMerger::release() {
   for (Cursor& cursor : cursors_) {
     if (cursor.released == cursor.tail) continue;
@@ -91,7 +104,7 @@ void RingMerger::release() {
 
 Status RingMerger::next_batch(std::vector<model::RawRecord>& batch, std::size_t max_records) {
   batch.clear();
-  release();
+  if (!holds_) release();
   if (!in_round_) {
     if (Status status = begin_round(); !status.ok()) return status;
   }
@@ -102,7 +115,10 @@ Status RingMerger::next_batch(std::vector<model::RawRecord>& batch, std::size_t 
     std::pop_heap(heap_.begin(), heap_.end(), order);
     Cursor& cursor = *heap_.back();
     const std::uint64_t seq = cursor.front.head.seq;
-    if (seq > cursor.next_seq) cursor.gaps += seq - cursor.next_seq;
+    if (cursor.resumed)
+      cursor.resumed = false;
+    else if (seq > cursor.next_seq)
+      cursor.gaps += seq - cursor.next_seq;
     cursor.next_seq = seq + 1;
     batch.push_back(cursor.front);
     cursor.tail += cursor.front.head.len;

@@ -43,6 +43,15 @@ class RingMerger {
   // order. May be repeated; takes nothing out.
   base::Status snapshot(const std::function<base::Status(const model::RawRecord&, model::Bytes)>& sink);
 
+  // From now on space is given back by release_read() only, so that what was
+  // read and not yet worked on is still there for another reader of the same
+  // rings. `resumed`: an earlier reader took records out, sequences begin in the
+  // middle.
+  void hold(bool resumed);
+  void release_read() { release(); }
+  // Some ring has less than half of its space free, because of what is held.
+  bool pressed() const;
+
   // From the producers' counters; where sequence numbers show more loss than
   // those admit, the difference is added to GPUWATCH_LOSS_RING_FULL.
   model::LossCounts lost() const;
@@ -55,6 +64,7 @@ class RingMerger {
     std::uint64_t released = 0;  // tail as the producer knows it
     std::uint64_t next_seq = 0;
     std::uint64_t gaps = 0;
+    bool resumed = false;    // the next sequence is not known yet
     model::RawRecord front;  // record at `tail`, where `ready`
     bool ready = false;
   };
@@ -68,6 +78,7 @@ class RingMerger {
   std::uint64_t ring_bytes_;
   std::uint64_t limit_ns_ = 0;  // T of the round
   bool in_round_ = false;
+  bool holds_ = false;
   Clock clock_;
 };
 

@@ -142,6 +142,43 @@ TEST(RingMerger, SpaceIsGivenBackOnlyAfterTheBatch) {
   EXPECT_EQ(a.consumer.tail, a.producer.head);
 }
 
+TEST(RingMerger, WhatIsHeldIsThereForTheNextReader) {
+  FakeRing ring(0);
+  for (std::uint64_t i = 1; i <= 10; ++i) ASSERT_TRUE(ring.put(i, 1));
+  std::vector<model::RawRecord> batch;
+  {
+    RingMerger first({ring.view()}, 4096, [] { return std::uint64_t{100}; });
+    first.hold(false);
+    ASSERT_TRUE(first.next_batch(batch, 4).ok());
+    first.release_read();  // 1 to 4 are worked off
+    ASSERT_TRUE(first.next_batch(batch, 3).ok());
+    EXPECT_EQ(times(batch), (std::vector<std::uint64_t>{5, 6, 7}));
+    ASSERT_TRUE(first.next_batch(batch, 1).ok());
+    EXPECT_FALSE(first.pressed());
+  }
+  RingMerger second({ring.view()}, 4096, [] { return std::uint64_t{100}; });
+  second.hold(true);
+  ASSERT_TRUE(second.next_batch(batch, 100).ok());
+  EXPECT_EQ(times(batch), (std::vector<std::uint64_t>{5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(second.lost().total(), 0u) << "sequences that begin in the middle are no loss";
+}
+
+TEST(RingMerger, HoldingTooMuchIsSeen) {
+  FakeRing ring(0);
+  std::uint64_t count = 0;
+  while (ring.put(++count, 1)) {
+  }
+  RingMerger merger({ring.view()}, 4096, [] { return std::uint64_t{1000}; });
+  merger.hold(false);
+  std::vector<model::RawRecord> batch;
+  EXPECT_FALSE(merger.pressed()) << "nothing is held yet";
+  ASSERT_TRUE(merger.next_batch(batch, 1000).ok());
+  EXPECT_TRUE(merger.pressed());
+  merger.release_read();
+  EXPECT_FALSE(merger.pressed());
+  EXPECT_TRUE(ring.put(count + 1, 1));
+}
+
 TEST(RingMerger, RecordsOverTheEndOfTheRingAreWhole) {
   FakeRing a(0);
   RingMerger merger({a.view()}, 4096, [] { return ~std::uint64_t{0}; });
