@@ -75,6 +75,8 @@ void Engine::apply(const Settings& settings) {
       suppressed_before_.erase(suppressed_before_.begin(), suppressed_before_.end() - 10'000);
   }
   matcher_ = std::make_unique<Matcher>(settings.rules());
+  for (const Rule& rule : matcher_->rules())
+    tally_.declare(sink::Metric::kAlerts, {rule.name, std::string(sink::severity_name(rule.severity))});
   all_events_ = settings.text(Key::kEvents) == "all";
   some_events_ = settings.text(Key::kEvents) != "none";
   loss_action_ = settings.text(Key::kLossAction);
@@ -166,6 +168,9 @@ void Engine::take(const model::StoryEvent& event, const model::Actor& actor) {
   const bool wanted = some_events_ && (all_events_ || event.view == model::StoryView::kLine);
   if (!wanted && hits_.empty()) {
     tally_.add(sink::Metric::kEvents, {std::string(model::story_kind_info(event.kind).name)});
+    const auto* code = std::get_if<model::ModuleBody>(&event.body);
+    if (code != nullptr && code->judged)
+      tally_.add(sink::Metric::kVerdicts, {std::string(model::verdict_name(code->verdict))});
     return;
   }
   const sink::ItemPtr item = items_.event(event, actor);

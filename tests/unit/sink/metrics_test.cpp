@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <set>
 
@@ -14,6 +15,13 @@
 
 namespace gpuwatch::sink {
 namespace {
+
+std::string sources_of(const std::string& room) {
+  std::string all;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(USERSPACE_DIR) + "/" + room))
+    if (entry.path().extension() == ".cpp") all += test::slurp(entry.path().string());
+  return all;
+}
 
 // A value for every metric of the table, with labels a hostile program chose.
 Metrics full_metrics() {
@@ -40,6 +48,17 @@ TEST(Metrics, TableFollowsTheConventions) {
     for (const std::string_view banned : {"pid", "container", "comm", "uid"})
       EXPECT_EQ(info.labels.find(banned), std::string_view::npos) << info.name;
   }
+}
+
+// Whoever reads the page finds the metric: some line of code gives it a value.
+TEST(Metrics, EveryMetricIsFilled) {
+  const std::string sources = sources_of("sink") + sources_of("daemon");
+  const std::string table = test::slurp(std::string(USERSPACE_DIR) + "/sink/metrics.def");
+  const std::regex row(R"(\nMETRIC\((k\w+), )");
+  std::size_t rows = 0;
+  for (std::sregex_iterator at(table.begin(), table.end(), row), end; at != end; ++at, ++rows)
+    EXPECT_NE(sources.find("Metric::" + at->str(1)), std::string::npos) << at->str(1);
+  EXPECT_EQ(rows, kMetrics);
 }
 
 TEST(Metrics, Renders) {
