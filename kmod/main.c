@@ -9,6 +9,7 @@
 #include "chardev/chardev.h"
 #include "hook/hook.h"
 #include "image/image.h"
+#include "netlink/netlink.h"
 #include "record/record.h"
 
 static int __init gw_init(void)
@@ -21,11 +22,16 @@ static int __init gw_init(void)
 	err = gw_hook_init();
 	if (err)
 		goto err_record_exit;
-	err = gw_chardev_init();
+	err = gw_netlink_init();
 	if (err)
 		goto err_hook_exit;
+	err = gw_chardev_init();
+	if (err)
+		goto err_netlink_exit;
 	return 0;
 
+err_netlink_exit:
+	gw_netlink_exit();
 err_hook_exit:
 	gw_hook_exit();
 err_record_exit:
@@ -36,6 +42,7 @@ err_record_exit:
 static void __exit gw_exit(void)
 {
 	gw_chardev_exit();
+	gw_netlink_exit();
 	gw_image_exit();
 	gw_hook_exit();
 	gw_record_exit();

@@ -67,20 +67,7 @@ static int gw_chardev_release(struct inode *inode, struct file *file)
 
 static long gw_ioctl_get_info(void __user *arg)
 {
-	struct gpuwatch_info info = {
-		.abi_major = GPUWATCH_ABI_MAJOR,
-		.abi_minor = GPUWATCH_ABI_MINOR,
-		.schema = GPUWATCH_SCHEMA,
-		.features = GPUWATCH_FEAT_REDIRECT | GPUWATCH_FEAT_KRETPROBE |
-			    GPUWATCH_FEAT_CGROUP_V2 |
-			    (IS_ENABLED(CONFIG_UPROBES) ? GPUWATCH_FEAT_IMAGES : 0) |
-			    (IS_ENABLED(CONFIG_MEMCG) ? GPUWATCH_FEAT_CGROUP_V1 : 0),
-		.nr_cpus = nr_cpu_ids,
-		.nr_consumers = READ_ONCE(gw_consumer_nr),
-		.plan_generation = gw_plan_generation(),
-		.stage_exhausted = gw_stage_exhausted(),
-		.release = GW_VERSION,
-	};
+	struct gpuwatch_info info;
 
 	gw_hook_info(&info);
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;

@@ -16,7 +16,9 @@
 #include "hook/hook.h"
 #include "record/clock.h"
 #include "record/consumer.h"
+#include "record/plan.h"
 #include "record/record.h"
+#include "record/stage.h"
 
 #define GW_DRAIN_RETRY	msecs_to_jiffies(100)
 
@@ -24,6 +26,7 @@
 static bool gw_attached;	/* hooks are in */
 static bool gw_draining;	/* hooks are out, calls may be in flight */
 static bool gw_pinned;		/* by GPUWATCH_IOC_ATTACH */
+static bool gw_told;		/* that hooks went in, and not yet that they are out */
 
 static void gw_hook_idle(struct work_struct *work);
 static DECLARE_DELAYED_WORK(gw_idle_work, gw_hook_idle);
@@ -42,6 +45,9 @@ static void gw_hook_drained(void)
 		gw_targets[i].func = 0;
 	gw_discover_forget();
 	gw_draining = false;
+	if (gw_told)
+		gw_record_state(GPUWATCH_STATE_DETACHED, 0, 0, "");
+	gw_told = false;
 	module_put(THIS_MODULE);
 }
 
@@ -78,7 +84,11 @@ int gw_hook_attach(bool pin)
 			goto out_unlock;
 		}
 		gw_draining = false;
+		gw_told = true;
 		gw_record_state(GPUWATCH_STATE_ATTACHED, gw_target_count(), 0, "");
+	} else {
+		/* Opens that nobody wanted to hear of were not looked at. */
+		gw_discover_later();
 	}
 	gw_pinned |= pin;
 out_unlock:
@@ -108,7 +118,6 @@ int gw_hook_detach(unsigned int timeout_ms, u32 *in_flight)
 	while (gw_draining) {
 		if (gw_hook_quiet()) {
 			gw_hook_drained();
-			gw_record_state(GPUWATCH_STATE_DETACHED, 0, 0, "");
 			break;
 		}
 		if (time_after_eq(jiffies, end)) {
@@ -150,6 +159,20 @@ void gw_hook_consumer_gone(void)
 
 void gw_hook_info(struct gpuwatch_info *info)
 {
+	*info = (struct gpuwatch_info) {
+		.abi_major = GPUWATCH_ABI_MAJOR,
+		.abi_minor = GPUWATCH_ABI_MINOR,
+		.schema = GPUWATCH_SCHEMA,
+		.features = GPUWATCH_FEAT_REDIRECT | GPUWATCH_FEAT_KRETPROBE |
+			    GPUWATCH_FEAT_CGROUP_V2 |
+			    (IS_ENABLED(CONFIG_UPROBES) ? GPUWATCH_FEAT_IMAGES : 0) |
+			    (IS_ENABLED(CONFIG_MEMCG) ? GPUWATCH_FEAT_CGROUP_V1 : 0),
+		.nr_cpus = nr_cpu_ids,
+		.nr_consumers = READ_ONCE(gw_consumer_nr),
+		.plan_generation = gw_plan_generation(),
+		.stage_exhausted = gw_stage_exhausted(),
+		.release = GW_VERSION,
+	};
 	mutex_lock(&gw_hook_lock);
 	info->nr_targets = gw_target_count();
 	info->attached = gw_attached;

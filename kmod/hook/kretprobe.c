@@ -14,6 +14,7 @@
 #include "record/consumer.h"
 #include "record/clock.h"
 #include "record/record.h"
+#include "record/tap.h"
 
 /* Calls that may be inside the driver at once, for one function. */
 #define GW_KRETPROBE_INSTANCES	128
@@ -57,6 +58,7 @@ static int gw_kretprobe_enter(struct kretprobe_instance *ri, struct pt_regs *reg
 						     probed->captures, sizeof(probed->captures));
 		break;
 	case GPUWATCH_OP_OPEN:
+		probed->wanted |= READ_ONCE(gw_tap_listened);
 		probed->file = (struct file *)args[1];
 		break;
 	case GPUWATCH_OP_MMAP:
@@ -64,6 +66,7 @@ static int gw_kretprobe_enter(struct kretprobe_instance *ri, struct pt_regs *reg
 		probed->wanted &= gw_record_file((struct file *)args[0], &probed->map.id);
 		break;
 	case GPUWATCH_OP_RELEASE:
+		probed->wanted |= READ_ONCE(gw_tap_listened);
 		probed->wanted &= gw_record_file((struct file *)args[1], &probed->id);
 		break;
 	default:

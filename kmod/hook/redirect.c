@@ -19,6 +19,7 @@
 #include "compat/module.h"
 #include "hook/hook.h"
 #include "record/consumer.h"
+#include "record/tap.h"
 
 #define GW_SITES 512	/* at least four times GW_TARGETS_MAX, a power of two */
 
@@ -62,6 +63,25 @@ static __always_inline unsigned int gw_site_slot(unsigned long site)
 	return hash_long(site, ilog2(GW_SITES));
 }
 
+/* No consumer reads, but somebody wants to be told of what happens seldom. */
+static noinline void notrace gw_redirect_seldom(unsigned long ip, GW_FTRACE_ARG *regs)
+{
+	const struct gw_site *sites = READ_ONCE(gw_sites);
+	unsigned int slot = gw_site_slot(ip);
+	struct gw_target *target;
+
+	while (sites[slot].site && sites[slot].site != ip)
+		slot = (slot + 1) % GW_SITES;
+	if (!sites[slot].site)
+		return;
+	target = sites[slot].target;
+	if (target->op != GPUWATCH_OP_OPEN && target->op != GPUWATCH_OP_RELEASE)
+		return;
+	gw_ftrace_set_ip(regs, target->wrapper);
+	if (!READ_ONCE(target->body))
+		WRITE_ONCE(target->body, gw_redirect_body(target, ip));
+}
+
 /*
  * Runs before the first instruction of the function. ftrace calls it straight
  * from its trampoline, so it may be preempted.
@@ -73,7 +93,13 @@ static void notrace gw_redirect(unsigned long ip, unsigned long parent_ip,
 	struct gw_target *target;
 	unsigned int slot;
 
-	if (!gw_consumer_any() || parent_ip - gw_text < gw_text_bytes)
+	if (!gw_consumer_any()) {
+		if (unlikely(READ_ONCE(gw_tap_listened)) &&
+		    parent_ip - gw_text >= gw_text_bytes)
+			gw_redirect_seldom(ip, regs);
+		return;
+	}
+	if (parent_ip - gw_text < gw_text_bytes)
 		return;
 	sites = READ_ONCE(gw_sites);
 	for (slot = gw_site_slot(ip); sites[slot].site; slot = (slot + 1) % GW_SITES) {

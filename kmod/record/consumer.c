@@ -17,6 +17,8 @@ static u64 gw_consumer_last;
 static atomic64_t gw_consumer_last_key = ATOMIC64_INIT(0);
 unsigned int gw_consumer_nr __read_mostly;
 LIST_HEAD(gw_consumers);
+static LIST_HEAD(gw_consumers_all);
+static struct gpuwatch_stats gw_consumers_gone;	/* what they got and lost; under the lock */
 u32 gw_consumer_wants[32] __read_mostly;
 
 static const u32 gw_all_nodes = (1U << GPUWATCH_NODE_MAX) - 1;
@@ -99,6 +101,9 @@ struct gw_consumer *gw_consumer_alloc(const struct gpuwatch_setup *setup)
 		err = PTR_ERR(consumer->set);
 		goto err_free_seen;
 	}
+	mutex_lock(&gw_consumer_lock);
+	list_add_tail(&consumer->all_node, &gw_consumers_all);
+	mutex_unlock(&gw_consumer_lock);
 	return consumer;
 
 err_free_seen:
@@ -113,10 +118,25 @@ err_free_consumer:
 /* The consumer must be disabled. */
 void gw_consumer_free(struct gw_consumer *consumer)
 {
+	mutex_lock(&gw_consumer_lock);
+	gw_ring_stats(consumer->set, &gw_consumers_gone);
+	list_del(&consumer->all_node);
+	mutex_unlock(&gw_consumer_lock);
 	gw_ring_set_free(consumer->set);
 	free_percpu(consumer->seen);
 	gw_filter_free(rcu_dereference_protected(consumer->filter, true));
 	kfree(consumer);
+}
+
+void gw_consumer_sum_stats(struct gpuwatch_stats *stats)
+{
+	struct gw_consumer *consumer;
+
+	mutex_lock(&gw_consumer_lock);
+	*stats = gw_consumers_gone;
+	list_for_each_entry(consumer, &gw_consumers_all, all_node)
+		gw_ring_stats(consumer->set, stats);
+	mutex_unlock(&gw_consumer_lock);
 }
 
 int gw_consumer_enable(struct gw_consumer *consumer)

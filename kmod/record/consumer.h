@@ -53,6 +53,7 @@ struct gw_consumer {
 	struct gw_seen_table __percpu *seen;
 	bool enabled;			/* on the list; under gw_consumer_lock */
 	bool holds_images;		/* by probes of others too */
+	struct list_head all_node;	/* of every consumer there is; under the lock too */
 };
 
 extern struct list_head gw_consumers;
@@ -75,6 +76,9 @@ void gw_consumer_free(struct gw_consumer *consumer);
 int gw_consumer_enable(struct gw_consumer *consumer);
 void gw_consumer_disable(struct gw_consumer *consumer);
 int gw_consumer_set_filter(struct gw_consumer *consumer, const struct gpuwatch_filter *filter);
+
+/* Sums over all consumers since the module was loaded, also those that are gone. */
+void gw_consumer_sum_stats(struct gpuwatch_stats *stats);
 
 /*
  * emit.c: keys of those that a record of @type, of the caller's, would reach now.

@@ -14,6 +14,7 @@
 #include "record/node.h"
 #include "record/plan.h"
 #include "record/record.h"
+#include "record/tap.h"
 
 u64 gw_file_key[2] __read_mostly;
 
@@ -57,7 +58,10 @@ void gw_record_open(struct file *file, u64 begin, int ret, u16 flags)
 	};
 
 	/* Most opens of character devices are not ours. */
-	if (!gw_record_file(file, &id) || !gw_consumer_wanted(source.type, id.kind))
+	if (!gw_record_file(file, &id))
+		return;
+	gw_tap_file(GPUWATCH_EVENT_OPEN, &id, ret, file->f_flags);
+	if (!gw_consumer_wanted(source.type, id.kind))
 		return;
 	node = (struct gpuwatch_open_node) {
 		.ino = inode->i_ino,
@@ -107,6 +111,7 @@ void gw_record_release(const struct gw_file_id *file, u64 begin, u16 flags)
 		.begin = begin,
 	};
 
+	gw_tap_file(GPUWATCH_EVENT_CLOSE, file, 0, 0);
 	if (gw_consumer_wanted(source.type, file->kind))
 		gw_emit(&source);
 }
@@ -121,6 +126,7 @@ void gw_record_image(struct gpuwatch_rec_image *image, const void *data, u32 byt
 		.data_bytes = bytes,
 	};
 
+	gw_tap_image(image);
 	gw_emit(&source);
 }
 
@@ -134,5 +140,6 @@ void gw_record_state(enum gpuwatch_state event, u32 value, int error, const char
 	};
 
 	strscpy(state.name, name, sizeof(state.name));
+	gw_tap_state(event, value, error, state.name);
 	gw_emit(&source);
 }

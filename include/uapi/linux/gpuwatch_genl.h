@@ -8,7 +8,7 @@
  * Overview
  * --------
  * GPUWATCH_CMD_GET	request without attributes; the answer has the state.
- * GPUWATCH_CMD_SET	A_ATTACH, with 0 also A_TIMEOUT_MS. The acknowledgement
+ * GPUWATCH_CMD_SET	A_ATTACH, with 0 also A_TIMEOUT_MS. The acknowledgment
  *			says that the work began; when it is done a message of
  *			the same command and sequence number follows, with
  *			A_RESULT and A_IN_FLIGHT.
@@ -22,9 +22,14 @@
  * namespace (GET is content with CAP_PERFMON), joining a group needs
  * CAP_NET_ADMIN there. The family exists in the initial network namespace only.
  *
+ * Opens and closes are told while hooks are in (GPUWATCH_CMD_SET, or a reader of
+ * /dev/gpuwatch). After joining ask GPUWATCH_CMD_GET once: it has the number of
+ * the last message, and without a reader the module looks at opens and closes
+ * from then on, else from the next heartbeat on.
+ *
  * Loss: every message of a group has the next A_SEQ, counted from 1 when the
- * module was loaded, whether or not anybody listens; a number that never comes
- * is a loss: the receiver's buffer overran (the socket says ENOBUFS), or the
+ * module was loaded, also while nobody listens; a number that never comes is a
+ * loss: the receiver's buffer overran (the socket says ENOBUFS), or the
  * module's queue did. A heartbeat repeats the last number, so that a loss with
  * nothing behind it shows within a period. A_INSTANCE is another one after a
  * reload of the module; memberships do not survive it, so join again when nlctrl
