@@ -19,6 +19,7 @@ base::Result<int> run_cgroup(const Flags& flags);
 base::Result<int> run_decode(const Flags& flags);
 base::Result<int> run_hash(const Flags& flags);
 base::Result<int> run_status(const Flags& flags);
+base::Result<int> run_listen(const Flags& flags);
 base::Result<int> run_attach(const Flags& flags);
 base::Result<int> run_detach(const Flags& flags);
 base::Result<int> run_doctor(const Flags& flags);

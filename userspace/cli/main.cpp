@@ -23,7 +23,8 @@ struct Entry {
 constexpr Entry kEntries[] = {{"tail", run_tail},     {"record", run_record}, {"decode", run_decode},
                               {"top", run_top},       {"status", run_status}, {"attach", run_attach},
                               {"detach", run_detach}, {"doctor", run_doctor}, {"baseline", run_baseline},
-                              {"cgroup", run_cgroup}, {"hash", run_hash},     {"probe", run_probe}};
+                              {"cgroup", run_cgroup}, {"hash", run_hash},     {"probe", run_probe},
+                              {"listen", run_listen}};
 
 int run(int argc, char** argv) {
   ParseOutcome outcome = parse_flags({argv + 1, argv + argc});

@@ -17,7 +17,7 @@ _gpuwatch() {
     [[ -z $command && $word != -* ]] && command=$word
   done
   if [[ -z $command ]]; then
-    COMPREPLY=($(compgen -W 'tail top record decode hash probe status attach detach doctor cgroup baseline --help --version' -- "$cur"))
+    COMPREPLY=($(compgen -W 'tail top record decode hash probe status listen attach detach doctor cgroup baseline --help --version' -- "$cur"))
     return
   fi
   case $command$prev in
@@ -87,6 +87,10 @@ _gpuwatch() {
     'probe--gpu') return ;;
     'status--socket') files=1 ;;
     'status--baseline') files=1 ;;
+    'listen--group' | 'listen-g') words='events verdicts' ;;
+    'listen--count' | 'listen-n') return ;;
+    'listen--duration') return ;;
+    'listen--buffer-bytes') return ;;
     'detach--timeout') return ;;
     'baseline--output' | 'baseline-o') files=1 ;;
     'baseline--label') return ;;
@@ -107,6 +111,7 @@ _gpuwatch() {
           hash) words='--sm --all --json --no-cache --help' ;;
           probe) words='--image --kernel --selftest --gpu --json --help' ;;
           status) words='--json --socket --baseline --help' ;;
+          listen) words='--group --json --count --duration --heartbeats --buffer-bytes --utc --help' ;;
           attach) words='--help' ;;
           detach) words='--timeout --help' ;;
           doctor) words='--json --help' ;;
