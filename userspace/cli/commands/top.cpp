@@ -135,7 +135,8 @@ class Looks {
 };
 
 std::int32_t utc_offset(const TopPlan& plan, const HoldingsSnapshot& snapshot) {
-  const std::int64_t at_ns = static_cast<std::int64_t>(snapshot.at_ns) + snapshot.realtime_offset_ns;
+  const auto at_ns =
+      static_cast<std::int64_t>(snapshot.at_ns + static_cast<std::uint64_t>(snapshot.realtime_offset_ns));
   return plan.utc ? 0 : local_utc_offset_s(static_cast<std::uint64_t>(std::max<std::int64_t>(at_ns, 0)));
 }
 

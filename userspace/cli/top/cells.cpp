@@ -158,7 +158,8 @@ std::string rate_text(double per_second) {
 }
 
 std::string clock_text(std::uint64_t time_ns, std::int64_t realtime_offset_ns, std::int32_t utc_offset_s) {
-  const std::int64_t at_ns = static_cast<std::int64_t>(time_ns) + realtime_offset_ns;
+  // Both may be any number: unsigned sums wrap, and a clock shows something.
+  const auto at_ns = static_cast<std::int64_t>(time_ns + static_cast<std::uint64_t>(realtime_offset_ns));
   std::int64_t seconds = (at_ns / 1'000'000'000 + utc_offset_s) % 86400;
   if (seconds < 0) seconds += 86400;
   char text[32];
