@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/io.h"
+#include "control/client.h"
 #include "daemon/log.h"
 #include "daemon/privileges.h"
 #include "daemon/service.h"
@@ -53,6 +54,21 @@ int check(const ServiceOptions& options) {
   return 0;
 }
 
+// The socket is where the configuration says.
+int ask(const ServiceOptions& options, const std::string& word) {
+  auto request = control::parse_request("{\"request\":\"" + word + "\"}");
+  if (!request) {
+    say(Level::kError, request.error().message());
+    return kTrouble;
+  }
+  std::vector<std::string> errors;
+  const Settings settings = Settings::read(options.config, options.overrides, errors);
+  auto answer = control::ask(*request, settings.text(Key::kControlPath), std::chrono::seconds(30));
+  if (answer.ok()) return base::write_all(1, *answer + "\n").ok() ? 0 : kTrouble;
+  say(Level::kError, answer.error().message());
+  return kTrouble;
+}
+
 int wrong(const std::string& what) {
   say(Level::kError, what + "; see gpuwatchd --help");
   return kTrouble;
@@ -62,6 +78,7 @@ int run(int argc, char** argv) {
   ServiceOptions options;
   options.user = kUser;
   bool check_only = false, supervised = false;
+  std::optional<std::string> asked;
   std::vector<std::string> passed_on;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
@@ -97,6 +114,7 @@ int run(int argc, char** argv) {
       return base::write_all(1, std::string("gpuwatchd ") + kDaemonVersion + "\n").ok() ? 0 : kTrouble;
     if (word == "keys-as-manual")
       return base::write_all(1, keys_as_manual() + ".SH RULES\n" + rule_keys_as_manual()).ok() ? 0 : kTrouble;
+    if (word == "ask") asked = *value;
     if (word == "check-config") check_only = true;
     if (word == "config") options.config = *value;
     if (word == "set") options.overrides.push_back(*value);
@@ -104,6 +122,7 @@ int run(int argc, char** argv) {
     if (word == "user") options.user = *value;
   }
   if (check_only) return check(options);
+  if (asked) return ask(options, *asked);
   auto status = supervised ? supervise({.arguments = passed_on}) : run_service(options);
   if (status.ok()) return *status;
   say(Level::kError, status.error().message());

@@ -20,6 +20,7 @@ constexpr std::uint64_t kMagic = 0x315247505257'4747;
 
 struct Progress::Shared {
   std::uint64_t magic;
+  std::uint64_t calls;
   std::uint64_t told[GPUWATCH_LOSS_MAX];
   std::uint64_t next[kCpusMax];  // 0: nothing of that CPU was worked off
 };
@@ -75,6 +76,12 @@ bool Progress::wanted(const gpuwatch_rec& head) {
 
 void Progress::done(const gpuwatch_rec& head) {
   if (head.cpu < kCpusMax) __atomic_store_n(&shared_->next[head.cpu], head.seq + 1, __ATOMIC_RELAXED);
+  if (head.type >= GPUWATCH_REC_OPEN && head.type <= GPUWATCH_REC_RELEASE)
+    __atomic_store_n(&shared_->calls, shared_->calls + 1, __ATOMIC_RELAXED);
+}
+
+std::uint64_t Progress::calls() const {
+  return __atomic_load_n(&shared_->calls, __ATOMIC_RELAXED);
 }
 
 model::LossCounts Progress::told() const {

@@ -36,6 +36,8 @@ class Progress {
 
   // The worker's side.
   void done(const gpuwatch_rec& head);
+  // Calls (open, ioctl, mmap, release) worked off, by all processes together.
+  std::uint64_t calls() const;
   // Losses of the ring that were told, all together, over processes.
   model::LossCounts told() const;
   void set_told(const model::LossCounts& told);

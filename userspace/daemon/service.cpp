@@ -471,6 +471,7 @@ class Service {
     facts.how_run = how_run_;
     facts.resumed = resumed_;
     facts.missed = reader_->missed();
+    if (progress_) facts.calls = progress_->calls();
     facts.last_end = last_end_;
     facts.live = live_;
     const std::lock_guard hold(lock_);

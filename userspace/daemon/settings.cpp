@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/escape.h"
 #include "base/io.h"
@@ -98,7 +99,14 @@ class Settings::Reader {
   }
   static std::vector<std::string> all_paths() {
     std::vector<std::string> paths{"rules"};
-    for (const KeyInfo& info : kInfos) paths.emplace_back(info.path);
+    // Sections too, so that "snks" is known to be near "sinks".
+    std::set<std::string> sections;
+    for (const KeyInfo& info : kInfos) {
+      paths.emplace_back(info.path);
+      for (std::size_t at = info.path.find('.'); at != std::string_view::npos; at = info.path.find('.', at + 1))
+        sections.emplace(info.path.substr(0, at));
+    }
+    paths.insert(paths.end(), sections.begin(), sections.end());
     return paths;
   }
   static bool is_prefix(const std::string& path) {

@@ -127,6 +127,7 @@ std::string status_json(const StatusFacts& facts) {
       {"decode", {{"branch", view.branch}, {"inherited", view.inherited}, {"malformed_total", view.decoded.malformed}}},
       {"baselines", Json::array()},
       {"resumed", facts.resumed},
+      {"calls_total", facts.calls},
       {"missed_total", facts.missed},
       {"last_end", facts.last_end},
       {"cpu_seconds", cpu_seconds()},
