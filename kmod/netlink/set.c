@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * set.c - attach and detach. Both may take long, and a request of generic
- * netlink holds up the coming and going of every family: so a worker does it,
- * and answers the one who asked when it is done.
+ * set.c - attach and detach. A request of generic netlink holds up the coming
+ * and going of every family, and a detach waits for calls in flight: so a worker
+ * does that. An attach is done at once, since it has to look for files in the
+ * caller's mount namespace, which kernel threads of newer kernels do not share.
  */
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
@@ -20,7 +21,6 @@ static DEFINE_MUTEX(gw_set_lock);
 /* What the worker is to do; under the lock. */
 static struct {
 	bool busy;
-	bool attach;
 	u32 timeout_ms;
 	u32 portid;
 	u32 seq;
@@ -45,20 +45,38 @@ static void gw_set_answer(u32 portid, u32 seq, int result, u32 in_flight)
 	genlmsg_unicast(&init_net, skb, portid);
 }
 
-static void gw_set_run(struct work_struct *work)
+static void gw_set_done(void)
 {
-	u32 portid = gw_set.portid, seq = gw_set.seq, in_flight = 0;
-	int result;
-
-	/* Busy: nobody else changes what is asked for. */
-	if (gw_set.attach)
-		result = gw_hook_attach(true);
-	else
-		result = gw_hook_detach(gw_set.timeout_ms, &in_flight);
 	mutex_lock(&gw_set_lock);
 	gw_set.busy = false;
 	mutex_unlock(&gw_set_lock);
+}
+
+static void gw_set_run(struct work_struct *work)
+{
+	/* Busy: nobody else changes what is asked for. */
+	u32 portid = gw_set.portid, seq = gw_set.seq, in_flight = 0;
+	int result = gw_hook_detach(gw_set.timeout_ms, &in_flight);
+
+	gw_set_done();
 	gw_set_answer(portid, seq, result, in_flight);
+}
+
+/* False: another change is under way. */
+static bool gw_set_claim(struct genl_info *info, u32 timeout_ms)
+{
+	bool free;
+
+	mutex_lock(&gw_set_lock);
+	free = !gw_set.busy;
+	if (free) {
+		gw_set.busy = true;
+		gw_set.timeout_ms = timeout_ms;
+		gw_set.portid = info->snd_portid;
+		gw_set.seq = info->snd_seq;
+	}
+	mutex_unlock(&gw_set_lock);
+	return free;
 }
 
 int gw_genl_set(struct sk_buff *skb, struct genl_info *info)
@@ -79,20 +97,19 @@ int gw_genl_set(struct sk_buff *skb, struct genl_info *info)
 		NL_SET_ERR_MSG(info->extack, "a timeout has a meaning for a detach only");
 		return -EINVAL;
 	}
-	mutex_lock(&gw_set_lock);
-	if (gw_set.busy) {
+	if (!gw_set_claim(info, timeout ? nla_get_u32(timeout) : GW_TIMEOUT_DEFAULT_MS)) {
 		NL_SET_ERR_MSG(info->extack, "another attach or detach is under way");
-		err = -EBUSY;
+		return -EBUSY;
+	}
+	if (nla_get_u32(attach)) {
+		int result = gw_hook_attach(true);
+
+		gw_set_done();
+		gw_set_answer(info->snd_portid, info->snd_seq, result, 0);
 	} else {
-		gw_set.busy = true;
-		gw_set.attach = nla_get_u32(attach);
-		gw_set.timeout_ms = timeout ? nla_get_u32(timeout) : GW_TIMEOUT_DEFAULT_MS;
-		gw_set.portid = info->snd_portid;
-		gw_set.seq = info->snd_seq;
 		queue_work(system_long_wq, &gw_set_work);
 	}
-	mutex_unlock(&gw_set_lock);
-	return err;
+	return 0;
 }
 
 /* After the family is gone: nobody asks any more. */

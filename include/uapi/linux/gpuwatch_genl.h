@@ -9,9 +9,9 @@
  * --------
  * GPUWATCH_CMD_GET	request without attributes; the answer has the state.
  * GPUWATCH_CMD_SET	A_ATTACH, with 0 also A_TIMEOUT_MS. The acknowledgment
- *			says that the work began; when it is done a message of
- *			the same command and sequence number follows, with
- *			A_RESULT and A_IN_FLIGHT.
+ *			says that the work began; when it is done, be that
+ *			before or after, comes a message of the same command and
+ *			sequence number with A_RESULT and A_IN_FLIGHT.
  * GPUWATCH_CMD_VERDICT	A_VERDICT and A_SEVERITY, and what else is known. The
  *			kernel adds A_SEQ, A_TIME_NS, A_REALTIME_NS, A_INSTANCE
  *			and the submitter's ids, and relays it to group "verdicts".
