@@ -58,7 +58,7 @@ void write(Object& json, const Event& event) {
   }
   if (event.file_id) json.hex("file_id", *event.file_id);
   if (event.open_flags) json.hex("open_flags", *event.open_flags);
-  if (event.result) json.errno_name("errno", *event.result);
+  if (event.result) json.errno_name("errno_name", *event.result);
   number_if(json, "image_id", event.image_id);
   number_if(json, "image_bytes", event.image_bytes);
   if (event.image_kind) json.text("image_kind", named(image_word(*event.image_kind), *event.image_kind));
