@@ -33,6 +33,7 @@ std::set<std::string> keys_written() {
   for (const char* file :
        {"alert_json.cpp", "json.cpp", "json_common.cpp", "story_json.cpp", "fields.cpp", "tree_text.cpp"})
     source += test::slurp(std::string(USERSPACE_DIR) + "/publish/" + file);
+  source += test::slurp(std::string(USERSPACE_DIR) + "/netlink/print_json.cpp");
   const std::regex call(
       R"re((?:json|object)\.(?:key|number|signed_number|flag|text|text_if|number_if|hex|errno_name)\("([a-z_]+)")re");
   for (std::sregex_iterator at(source.begin(), source.end(), call), end; at != end; ++at) keys.insert((*at)[1]);
