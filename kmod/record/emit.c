@@ -200,8 +200,11 @@ unsigned int gw_emit_interested(u16 type, u64 keys[GW_CONSUMERS_MAX], unsigned i
 		    gw_filter_passes(rcu_dereference_sched(consumer->filter), type, NULL, false,
 				     cgroup)) {
 			keys[nr++] = consumer->key;
-			if (consumer->holds_images)
-				swap(keys[nr - 1], keys[holding++]);
+			if (consumer->holds_images) {
+				/* swap() takes its arguments twice. */
+				swap(keys[nr - 1], keys[holding]);
+				holding++;
+			}
 		}
 	preempt_enable();
 	*nr_holding = holding;
