@@ -55,6 +55,17 @@ void for_each_process(HoldingsSnapshot& snapshot, Each each) {
       for (HeldProcess& process : container.processes) each(gpu, process);
 }
 
+// Asking NVML opens the card: who looks is no holder.
+void leave_out_ourselves(HoldingsSnapshot& snapshot) {
+  const auto self = static_cast<std::uint32_t>(::getpid());
+  for (report::HeldGpu& gpu : snapshot.gpus) {
+    for (report::HeldContainer& container : gpu.containers)
+      std::erase_if(container.processes, [&](const HeldProcess& process) { return process.who.pid == self; });
+    std::erase_if(gpu.containers, [](const report::HeldContainer& container) { return container.processes.empty(); });
+  }
+  std::erase_if(snapshot.gpus, [](const report::HeldGpu& gpu) { return gpu.containers.empty(); });
+}
+
 // Through the same rule that hides an actor of tail: what it does not let
 // through is not shown here either.
 void hide(Privacy& privacy, HoldingsSnapshot& snapshot) {
@@ -110,6 +121,7 @@ class Looks {
     auto got = feed_.look();
     if (!got) return std::move(got.error());
     snapshot_ = std::move(*got);
+    if (!feed_.still()) leave_out_ourselves(snapshot_);
     if (gpu_time_) add_gpu_time();
     if (plan_.privacy) hide(*plan_.privacy, snapshot_);
     return {};
