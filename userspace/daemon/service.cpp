@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <ctime>
 #include <deque>
 #include <filesystem>
 #include <future>
@@ -19,12 +17,16 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "daemon/code_setup.h"
 #include "daemon/control_server.h"
+#include "daemon/dumper.h"
 #include "daemon/engine.h"
+#include "daemon/last_run.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/privileges.h"
 #include "daemon/reader.h"
+#include "daemon/rings.h"
 #include "daemon/status.h"
 #include "identify/cache.h"
 #include "pipeline/module.h"
@@ -70,103 +72,6 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// Writes dumps, one at a time, on a thread of its own.
-class Dumper {
- public:
-  Dumper(const Recorder& recorder, source::GwcapHeader header) : recorder_(recorder), header_(std::move(header)) {
-    thread_ = std::thread([this] { run(); });
-  }
-  ~Dumper() {
-    {
-      const std::lock_guard hold(lock_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-
-  void use(const Settings& settings) {
-    const std::lock_guard hold(lock_);
-    directory_ = settings.text(Key::kRecorderDirectory);
-    keep_ = settings.number(Key::kRecorderFiles);
-    interval_ns_ = static_cast<std::uint64_t>(settings.duration(Key::kRecorderInterval).count()) * 1'000'000;
-  }
-
-  // By an alert: soon, unless there was one a short time ago. Quick.
-  void want(const std::string& rule) {
-    const std::lock_guard hold(lock_);
-    const std::uint64_t now = base::monotonic_ns();
-    if (wanted_ || (last_ns_ != 0 && now - last_ns_ < interval_ns_)) return;
-    last_ns_ = now;
-    wanted_ = true;
-    rule_ = rule;
-    wake_.notify_all();
-  }
-
-  Result<Dump> now(std::string path) {
-    std::string directory;
-    std::size_t keep = 0;
-    {
-      const std::lock_guard hold(lock_);
-      directory = directory_;
-      keep = keep_;
-    }
-    if (path.empty()) path = name_in(directory, "request");
-    auto dump = recorder_.dump(path, header_);
-    if (dump && parent_of(path) == directory) keep_newest(directory, keep);
-    return dump;
-  }
-
- private:
-  static std::string name_in(const std::string& directory, const std::string& why) {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    char text[32];
-    ::gmtime_r(&now, &parts);
-    std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &parts);
-    static std::atomic<unsigned> number{0};
-    return directory + "/" + text + "-" + std::to_string(++number) + "-" + why + ".gwcap";
-  }
-
-  void run() {
-    std::unique_lock hold(lock_);
-    for (;;) {
-      wake_.wait(hold, [this] { return stop_ || wanted_; });
-      if (!wanted_) return;
-      wanted_ = false;
-      const std::string path = name_in(directory_, rule_);
-      hold.unlock();
-      auto dump = now(path);
-      if (dump)
-        say(Level::kNotice, "wrote the last " + std::to_string(dump->records) + " records to " + path);
-      else
-        say(Level::kError, "no dump: " + base::escaped(dump.error().message()));
-      hold.lock();
-    }
-  }
-
-  const Recorder& recorder_;
-  source::GwcapHeader header_;
-  std::mutex lock_;
-  std::condition_variable wake_;
-  std::string directory_, rule_;
-  std::size_t keep_ = 1;
-  std::uint64_t interval_ns_ = 0, last_ns_ = 0;
-  bool wanted_ = false, stop_ = false;
-  std::thread thread_;
-};
-
-Result<pipeline::CodeJudge> make_judge(const Settings& settings, std::vector<std::string>& files) {
-  std::vector<std::string> names = settings.texts(Key::kBaselines);
-  files = names;
-  if (names.empty() && ::access(pipeline::kDefaultBaseline, F_OK) == 0) files.emplace_back(pipeline::kDefaultBaseline);
-  auto baselines = pipeline::Baselines::open(names);
-  if (!baselines) return std::move(baselines.error()).with_context("code.baselines");
-  auto policy = pipeline::read_policy(settings.text(Key::kPolicy));
-  if (!policy) return std::move(policy.error()).with_context("code.policy");
-  return pipeline::CodeJudge({}, std::move(*baselines), std::move(*policy));
-}
-
 class Service {
  public:
   explicit Service(ServiceOptions options) : options_(std::move(options)), live_(options_.replay.empty()) {}
@@ -193,7 +98,12 @@ class Service {
     make_directory(settings_.text(Key::kRecorderDirectory), owner);
     std::vector<KeptFd> kept = take_kept();
     if (live_) {
-      if (Status status = open_rings(kept); !status.ok()) return status;
+      auto rings = open_rings(settings_, std::move(kept), notify_);
+      if (!rings) return std::move(rings.error());
+      rings_ = std::move(rings->source);
+      if (rings->progress) progress_.emplace(std::move(*rings->progress));
+      if (rings->image_device) image_device_.emplace(std::move(*rings->image_device));
+      resumed_ = rings->resumed;
     } else {
       auto replay = source::ReplaySource::open(options_.replay);
       if (!replay) return std::move(replay.error());
@@ -206,61 +116,6 @@ class Service {
       control_ = std::move(*control);
     }
     if (Status status = drop_privileges(options_.user, how_run_); !status.ok()) return status;
-    return {};
-  }
-
-  Status open_rings(std::vector<KeptFd>& kept) {
-    base::Fd ring, memory;
-    for (KeptFd& one : kept) (one.name == kRingName ? ring : memory) = std::move(one.fd);
-    if (ring.valid() && memory.valid()) {
-      if (Status status = resume(std::move(ring), std::move(memory)); status.ok())
-        resumed_ = true;
-      else
-        say(Level::kWarning, "cannot go on with the ring of the earlier process: " + status.error().message() +
-                                 "; beginning with a new one");
-    }
-    if (!rings_) {
-      auto device = source::KmodDevice::open();
-      if (!device) return std::move(device.error());
-      if (const Status sent = pipeline::send_capture_plan(*device); !sent.ok())
-        say(Level::kWarning, sent.error().message());
-      source::KmodOptions how;
-      how.ring_bytes = settings_.number(Key::kRingBytes);
-      how.filter.cgroup_fd = -1;
-      how.hold_images = settings_.flag(Key::kImages);
-      auto rings = source::KmodSource::start(std::move(*device), how);
-      if (!rings) return std::move(rings.error());
-      rings_ = std::move(*rings);
-      auto progress = Progress::create();
-      if (!progress) return std::move(progress.error());
-      progress_.emplace(std::move(*progress));
-    }
-    rings_->hold();
-    if (notify_.keeps() && !resumed_) {
-      notify_.forget(kRingName);
-      notify_.forget(kProgressName);
-      if (!notify_.keep(kRingName, rings_->device().fd()) || !notify_.keep(kProgressName, progress_->fd()))
-        say(Level::kWarning, "nobody keeps the ring: a restart begins with an empty one");
-    }
-    if (settings_.flag(Key::kImages)) {
-      auto device = source::KmodDevice::open();
-      if (device)
-        image_device_.emplace(std::move(*device));
-      else
-        say(Level::kWarning, device.error().message() + "; going on without the GPU modules that programs load");
-    }
-    return {};
-  }
-
-  Status resume(base::Fd ring, base::Fd memory) {
-    auto progress = Progress::adopt(std::move(memory));
-    if (!progress) return std::move(progress.error());
-    auto device = source::KmodDevice::adopt(std::move(ring));
-    if (!device) return std::move(device.error());
-    auto rings = source::KmodSource::resume(std::move(*device));
-    if (!rings) return std::move(rings.error());
-    rings_ = std::move(*rings);
-    progress_.emplace(std::move(*progress));
     return {};
   }
 
@@ -299,7 +154,7 @@ class Service {
     intake_ = std::make_unique<Intake>(settings_.number(Key::kQueueBytes));
     dumper_ = std::make_unique<Dumper>(*recorder_, source.header());
     dumper_->use(settings_);
-    auto code = make_code();
+    auto code = make_code(settings_, live_, *shared_, baselines_);
     if (!code) return std::move(code.error());
     engine_ = std::make_unique<Engine>(engine_options(source.header()), settings_, outputs_, std::move(*code), *intake_,
                                        *recorder_, progress_ ? &*progress_ : nullptr);
@@ -343,27 +198,6 @@ class Service {
       engine_->give_alert_numbers(*first, *first + kAlertBlock);
     else
       note_state(first.error());
-  }
-
-  Result<std::unique_ptr<pipeline::CodeStory>> make_code() {
-    if (!settings_.flag(Key::kImages)) return std::unique_ptr<pipeline::CodeStory>();
-    auto judge = make_judge(settings_, baselines_);
-    if (!judge) return std::move(judge.error());
-    pipeline::CodeStoryOptions how;
-    how.live = live_;
-    how.identify.workers = 1;
-    how.unverified_after_ns = static_cast<std::uint64_t>(settings_.duration(Key::kUnverifiedAfter).count()) * 1'000'000;
-    std::unique_ptr<pipeline::CodeScan> scan;
-    if (live_ && settings_.flag(Key::kScan)) {
-      auto second = make_judge(settings_, baselines_);
-      if (!second) return std::move(second.error());
-      if (!second->judges())
-        return Error(base::Code::kBadInput, "code.scan: wants a baseline to compare with; name one in code.baselines");
-      pipeline::CodeScanOptions scan_how;
-      scan_how.identify = how.identify;
-      scan = std::make_unique<pipeline::CodeScan>(std::move(scan_how), std::move(*second));
-    }
-    return std::make_unique<pipeline::CodeStory>(std::move(how), std::move(*judge), std::move(scan), *shared_);
   }
 
   EngineOptions engine_options(const source::GwcapHeader& header) {
@@ -411,26 +245,7 @@ class Service {
   // What cannot be known of the time between two runs is said, once.
   void tell_last_run() {
     if (!live_ || !state_ || !state_->last_run()) return;
-    const LastRun& last = *state_->last_run();
-    if (last.clean && !last.same_boot) return;  // the machine was off
-    const std::uint64_t gap_ns = started_unix_ns_ > last.alive_unix_ns ? started_unix_ns_ - last.alive_unix_ns : 0;
-    const std::string gap =
-        std::to_string(gap_ns / 1'000'000'000) + "." + std::to_string(gap_ns / 100'000'000 % 10) + " s";
-    if (resumed_) {
-      say(Level::kNotice, "the earlier process ended " + std::string(last.clean ? "in order" : "unexpectedly") +
-                              "; the ring was kept, last sign of life " + gap + " ago");
-      return;
-    }
-    if (last.clean) {
-      say(Level::kNotice, "did not run for " + gap + ": what GPUs were used for then is not known");
-      return;
-    }
-    Loss loss;
-    loss.source = "daemon";
-    loss.reason = "not_running";
-    loss.words = "the earlier process ended unexpectedly and its ring with it; the records of " + gap +
-                 " before this start were not seen, how many is not known";
-    engine_->tell(std::move(loss));
+    if (auto loss = loss_since(*state_->last_run(), started_unix_ns_, resumed_)) engine_->tell(std::move(*loss));
   }
 
   Status open_exposition(const Settings& settings) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/last_run.h"
+
+#include <string>
+
+#include "daemon/log.h"
+
+namespace gpuwatch::daemon {
+
+std::optional<Loss> loss_since(const LastRun& last, std::uint64_t started_unix_ns, bool resumed) {
+  if (last.clean && !last.same_boot) return std::nullopt;  // the machine was off
+  const std::uint64_t gap_ns = started_unix_ns > last.alive_unix_ns ? started_unix_ns - last.alive_unix_ns : 0;
+  const std::string gap =
+      std::to_string(gap_ns / 1'000'000'000) + "." + std::to_string(gap_ns / 100'000'000 % 10) + " s";
+  if (resumed) {
+    say(Level::kNotice, "the earlier process ended " + std::string(last.clean ? "in order" : "unexpectedly") +
+                            "; the ring was kept, last sign of life " + gap + " ago");
+    return std::nullopt;
+  }
+  if (last.clean) {
+    say(Level::kNotice, "did not run for " + gap + ": what GPUs were used for then is not known");
+    return std::nullopt;
+  }
+  Loss loss;
+  loss.source = "daemon";
+  loss.reason = "not_running";
+  loss.words = "the earlier process ended unexpectedly and its ring with it; the records of " + gap +
+               " before this start were not seen, how many is not known";
+  return loss;
+}
+
+}  // namespace gpuwatch::daemon
