@@ -57,6 +57,7 @@ bench: all ## speed of user space, with peers; writes build/bench/*.json
 	$(Q)tests/bench/user/run
 	$(Q)tests/bench/identify/run
 	$(Q)tests/bench/sink/run
+	$(Q)tests/bench/daemon/run
 
 bench-kernel: all ## cost in guest instructions; writes build/bench/kernel.json
 	$(Q)tests/bench/kernel/run $(KERNELS)
