@@ -276,6 +276,7 @@ TEST_F(image_ioctl, bystander)
 TEST_F(image_ioctl, holds_by_others_probe)
 {
 	struct gw_options o = { .ring_bytes = 1 << 20, .hold_images = true };
+	struct gpuwatch_filter filter = { .cgroup_fd = -1 };
 	struct gpuwatch_probe other = self->probe;
 	struct gw_reader second;
 	struct gw_stream s = {};
@@ -294,6 +295,16 @@ TEST_F(image_ioctl, holds_by_others_probe)
 	free(got);
 	EXPECT_EQ(-ENOENT, image_drop(second.fd, id));
 	EXPECT_TRUE(image_idle(self->fd));
+	/* By nobody else, where the owner of the probe wants none. */
+	filter.class_mask = GPUWATCH_CLASS(GPUWATCH_REC_OPEN);
+	ASSERT_EQ(0, ioctl(self->fd, GPUWATCH_IOC_SET_FILTER, &filter));
+	EXPECT_EQ(0, load(&self->r, &self->s));
+	EXPECT_EQ(1, image_status(self->fd).nr_stored);
+	filter.class_mask = 0;
+	ASSERT_EQ(0, ioctl(self->fd, GPUWATCH_IOC_SET_FILTER, &filter));
+	gw_reader_stop(&second);
+	EXPECT_TRUE(image_idle(self->fd));
+	ASSERT_EQ(0, gw_reader_start(&second, &o));
 	/* Held once by who does both. */
 	ASSERT_EQ(0, image_add(second.fd, &other));
 	id = load(&self->r, &self->s);
