@@ -916,9 +916,9 @@ struct gpuwatch_probe_ref {
  * @flags: GPUWATCH_IMAGE_DROP; 0 for GPUWATCH_IOC_DROP_IMAGE
  *
  * Every consumer whose filter the record passed, and who owned the probe when it
- * was hit or has GPUWATCH_SETUP_HOLD_IMAGES, holds the image. It stays stored until all of them have given
- * it up or closed their file, or until it is older than the module's parameter
- * image_age_ms. Any consumer may get it meanwhile.
+ * was hit or has GPUWATCH_SETUP_HOLD_IMAGES, holds the image. It stays stored
+ * until all of them have given it up or closed their file, or until it is older
+ * than the module's parameter image_age_ms. Any consumer may get it meanwhile.
  */
 struct gpuwatch_image {
 	__u64 id;
