@@ -76,7 +76,6 @@ CodeStory::~CodeStory() {
 }
 
 void CodeStory::work() {
-  watch_.warm_up();
   std::unique_lock hold(lock_);
   for (;;) {
     wake_.wait(hold, [this] { return stop_ || !todo_.empty(); });

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <cstring>
 
 #include "base/fd.h"
@@ -134,11 +133,6 @@ CodeWatch::Known CodeWatch::identify(const std::string& name, std::span<const st
   else if (found.modules.empty())
     found.problem = "no GPU code in it";
   return found;
-}
-
-void CodeWatch::warm_up() {
-  const std::array<std::byte, 64> nothing{};
-  (void)identify("", nothing);
 }
 
 void CodeWatch::hash(CodeLoad& load) {

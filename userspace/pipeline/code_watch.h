@@ -60,8 +60,6 @@ class CodeWatch {
   // the process may still be there, and with it the file a path names.
   static void fetch(CodeLoad& load, source::Source& source, bool live);
 
-  // Starts the process that hashes, before the first load has to wait for it.
-  void warm_up();
   // Fills in the modules, and lets the bytes go.
   void hash(CodeLoad& load);
 
