@@ -18,6 +18,8 @@
 namespace gpuwatch::identify {
 
 bool is_worker(int argc, char** argv);
+// No worker is started before: see WorkerProcess::start().
+bool is_worker_asked();
 
 // What a test may make go wrong inside of a worker.
 struct WorkerHooks {

@@ -171,9 +171,16 @@ class Server {
   std::optional<ArchiveReader> archive_;
 };
 
+bool asked = false;
+
 }  // namespace
 
+bool is_worker_asked() {
+  return asked;
+}
+
 bool is_worker(int argc, char** argv) {
+  asked = true;
   return argc == 1 && std::strcmp(argv[0], kWorkerName) == 0;
 }
 

@@ -18,6 +18,10 @@
 namespace gpuwatch::identify {
 
 base::Result<WorkerProcess> WorkerProcess::start() {
+  // The worker is this program again: one that does not ask would start over, and
+  // start its own worker, without end.
+  if (!is_worker_asked())
+    return base::Error(base::Code::kUnsupported, "hash worker: main() of this program does not ask is_worker()");
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return base::Error::from_errno("hash worker: socketpair");
