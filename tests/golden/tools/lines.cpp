@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // golden-lines [STORY]: one line of each form of alert and loss, and of what
 // subscribers see, by the real writers; an alert is about the event STORY, a
-// line of JSON.
+// line of JSON. golden-lines --status|--top: see made_up.h.
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "made_up.h"
 #include "netlink/print.h"
 #include "publish/alert_json.h"
 
@@ -54,6 +55,12 @@ void append_subscribers_lines(std::string& out) {
 int main(int argc, char** argv) {
   using namespace gpuwatch::publish;
   std::string out;
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "--status" || what == "--top") {
+    out = what == "--top" ? gpuwatch::golden::made_up_holdings() : gpuwatch::golden::made_up_status();
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    return 0;
+  }
   const std::vector<std::string> attack = {"T1496", "T1496.001"};
   AlertLine alert;
   alert.time_ns = 1;
