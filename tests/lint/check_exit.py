@@ -99,9 +99,12 @@ def commands_without(rows):
 
 
 def manual_without(rows):
-    text = re.sub(r"\\(-)", r"\1", read(os.path.join(USER, "man", "gpuwatch.1")))
-    return [f"gpuwatch.1 lacks: {who} {code}: {when}" for who, code, _, when in rows
-            if f"\\fB{code}\\fR\n{when}\n" not in text or who not in text]
+    lacking = []
+    for page, only in (("gpuwatch.1", None), ("gpuwatchd.8", "gpuwatchd")):
+        text = re.sub(r"\\(-)", r"\1", read(os.path.join(USER, "man", page)))
+        lacking += [f"{page} lacks: {who} {code}: {when}" for who, code, _, when in rows if only in (None, who)
+                    if f"\\fB{code}\\fR\n{when}\n" not in text or who not in text]
+    return lacking
 
 
 def main():

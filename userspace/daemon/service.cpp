@@ -27,6 +27,7 @@
 #include "daemon/privileges.h"
 #include "daemon/reader.h"
 #include "daemon/rings.h"
+#include "daemon/sink_watch.h"
 #include "daemon/status.h"
 #include "identify/cache.h"
 #include "pipeline/module.h"
@@ -166,8 +167,9 @@ class Service {
     engine_->start();
     reader_->start();
     if (control_) control_->serve([this](const control::Request& request) { return answer(request); });
-    say(Level::kInfo, "running " + how_run_ + ", " + std::to_string(settings_.rules().size()) + " rules" +
-                          (resumed_ ? ", going on with the ring of the earlier process" : ""));
+    note(Level::kInfo, sink::MessageId::kDaemonStarted,
+         "running " + how_run_ + ", " + std::to_string(settings_.rules().size()) + " rules" +
+             (resumed_ ? ", going on with the ring of the earlier process" : ""));
     notify_.ready("following");
     return {};
   }
@@ -374,9 +376,11 @@ class Service {
       ++(error.empty() ? reloads_ : refused_);
     }
     if (error.empty())
-      say(Level::kInfo, "configuration read again, " + std::to_string(settings_.rules().size()) + " rules");
+      note(Level::kInfo, sink::MessageId::kConfigReloaded,
+           "configuration read again, " + std::to_string(settings_.rules().size()) + " rules");
     else
-      say(Level::kError, "the new configuration is not good, keeping the old one:\n" + error);
+      note(Level::kError, sink::MessageId::kConfigRefused,
+           "the new configuration is not good, keeping the old one:\n" + error);
     notify_.ready(error.empty() ? "following" : "following, with the configuration before the last change");
     return error;
   }
@@ -482,8 +486,11 @@ class Service {
   void tick(std::uint64_t now) {
     keep_state(now);
     end_retired(false);
+    sink_watch_.look(*outputs_, now);
     if (rings_) {
       auto info = rings_->device().info();
+      if (!info.ok() && module_)
+        note(Level::kError, sink::MessageId::kModuleGone, "the kernel module: " + info.error().message());
       const std::lock_guard hold(lock_);
       module_ = info.ok();
       hooks_ = info.ok() && info->attached != 0 ? info->nr_targets : 0;
@@ -530,9 +537,9 @@ class Service {
       lost += loss.total;
       reasons += (reasons.empty() ? ": " : ", ") + loss.reason + " " + std::to_string(loss.total);
     }
-    say(Level::kInfo, "ended; " + std::to_string(view->records) + " records, " + std::to_string(view->events) +
-                          " events, " + std::to_string(view->alerts) + " alerts, lost " + std::to_string(lost) +
-                          reasons);
+    note(Level::kInfo, sink::MessageId::kDaemonStopped,
+         "ended; " + std::to_string(view->records) + " records, " + std::to_string(view->events) + " events, " +
+             std::to_string(view->alerts) + " alerts, lost " + std::to_string(lost) + reasons);
   }
 
   struct Retired {
@@ -544,6 +551,7 @@ class Service {
   const ServiceOptions options_;
   const bool live_;
   Notify notify_;
+  SinkWatch sink_watch_;
   Settings settings_;
   std::string how_run_, host_name_, last_end_;
   std::uint64_t started_unix_ns_ = 0;

@@ -42,6 +42,7 @@ constexpr FieldInfo kFields[] = {
     {"GPUWATCH_ALERT_ID", "Names the alert."},
     {"GPUWATCH_REASON", "Of a loss: why."},
     {"GPUWATCH_LOST", "Of a loss: how many."},
+    {"GPUWATCH_SINK", "Of sink-failing: the output."},
     {"GPUWATCH_GPU", "Minor of the GPU's node."},
     {"GPUWATCH_CGROUP_ID", "Cgroup of the process."},
     {"GPUWATCH_CONTAINER_ID", "Its container."},
@@ -95,6 +96,18 @@ const MessageInfo& message_info(MessageId id) {
 
 int priority_of(Severity severity) {
   return 6 - static_cast<int>(severity);
+}
+
+base::Status journal_note(MessageId id, int priority, std::string_view text, std::string_view sink) {
+  if (base::Status status = listening(); !status) return status;
+  Entry entry;
+  entry.add("MESSAGE", text);
+  entry.add("MESSAGE_ID", message_info(id).id);
+  entry.add("PRIORITY", std::to_string(priority));
+  entry.add("SYSLOG_IDENTIFIER", "gpuwatchd");
+  entry.add("GPUWATCH_SINK", sink);
+  if (const int sent = entry.send(); sent < 0) return base::Error::from_errno("journal", -sent);
+  return {};
 }
 
 base::Result<std::unique_ptr<Sink>> JournalSink::open(const JournalOptions& options) {

@@ -31,6 +31,9 @@ const MessageInfo& message_info(MessageId id);
 // syslog's numbers, as PRIORITY has them: 6 for info to 2 for critical.
 int priority_of(Severity severity);
 
+// An entry of the daemon's own; `sink` is the output that it is about, if any.
+base::Status journal_note(MessageId id, int priority, std::string_view text, std::string_view sink = {});
+
 struct JournalOptions {
   bool events = false;  // every event, not only alerts and losses
   bool json = true;     // the whole JSON line in GPUWATCH_JSON

@@ -85,7 +85,15 @@ int send_and_check() {
   // Text of several lines goes with its length, so it holds no field of its own.
   const std::string length("\x0e\0\0\0\0\0\0\0", 8);
   REQUIRE(entry.find("MESSAGE\n" + length + "two\nPRIORITY=0\n") != std::string::npos);
+  REQUIRE(journal_note(MessageId::kSinkFailing, 4, "output x fails", "x").ok());
+  entry.assign(65536, '\0');
+  const ssize_t note = ::recv(fd.get(), entry.data(), entry.size(), MSG_DONTWAIT);
+  REQUIRE(note > 0);
+  entry.resize(static_cast<std::size_t>(note));
+  REQUIRE(has("MESSAGE_ID=" + std::string(message_info(MessageId::kSinkFailing).id)));
+  REQUIRE(has("MESSAGE=output x fails") && has("PRIORITY=4") && has("GPUWATCH_SINK=x"));
   ::unlink(address.sun_path);
+  REQUIRE(!journal_note(MessageId::kDaemonStopped, 6, "nobody listens").ok());
   const Outcome gone = (*sink)->write(items);
   REQUIRE(gone.retry && gone.error.has_value());
   return kFine;
