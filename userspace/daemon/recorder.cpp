@@ -116,9 +116,10 @@ void keep_newest(const std::string& directory, std::size_t keep) {
   namespace fs = std::filesystem;
   std::error_code trouble;
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
-  for (const auto& entry : fs::directory_iterator(directory, trouble))
-    if (entry.path().extension() == ".gwcap" && entry.is_regular_file(trouble))
-      files.emplace_back(entry.last_write_time(trouble), entry.path());
+  fs::directory_iterator entry(directory, trouble);  // a loop over the range would throw
+  for (const fs::directory_iterator end; !trouble && entry != end; entry.increment(trouble))
+    if (std::error_code gone; entry->path().extension() == ".gwcap" && entry->is_regular_file(gone))
+      files.emplace_back(entry->last_write_time(gone), entry->path());
   std::sort(files.begin(), files.end());
   for (std::size_t i = 0; i + keep < files.size(); ++i) fs::remove(files[i].second, trouble);
 }
