@@ -26,6 +26,7 @@ Result<std::unique_ptr<pipeline::CodeStory>> make_code(const Settings& settings,
   if (!judge) return std::move(judge.error());
   pipeline::CodeStoryOptions how;
   how.live = live;
+  how.warm_up = true;
   how.identify.workers = 1;
   how.unverified_after_ns = static_cast<std::uint64_t>(settings.duration(Key::kUnverifiedAfter).count()) * 1'000'000;
   std::unique_ptr<pipeline::CodeScan> scan;

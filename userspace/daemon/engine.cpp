@@ -46,6 +46,8 @@ Engine::Engine(EngineOptions options, const Settings& settings, std::shared_ptr<
   how.code = code_.get();
   events_ = std::make_unique<pipeline::Events>(
       how, [this](const model::StoryEvent& event, const model::Actor& actor) { take(event, actor); });
+  // A verdict is told at once, not after the pause of pop().
+  if (code_) code_->when_done([this] { intake_.nudge(); });
   apply(settings);
   publish(base::monotonic_ns());
 }

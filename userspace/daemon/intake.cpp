@@ -116,13 +116,22 @@ void Intake::close() {
   wake_.notify_one();
 }
 
+void Intake::nudge() {
+  {
+    const std::lock_guard hold(lock_);
+    nudged_ = true;
+  }
+  wake_.notify_one();
+}
+
 void Intake::pop(Batch& batch, std::size_t most, std::chrono::milliseconds wait) {
   batch.records.clear();
   batch.chunks.clear();
   batch.ends.clear();
   std::unique_lock hold(lock_);
   working_ = 0;
-  wake_.wait_for(hold, wait, [this] { return counts_.items > 0 || closed_; });
+  wake_.wait_for(hold, wait, [this] { return counts_.items > 0 || closed_ || nudged_; });
+  nudged_ = false;
   while (!entries_.empty() && batch.records.size() < most) {
     Entry& entry = entries_.front();
     if (!entry.dropped) {

@@ -51,6 +51,8 @@ class Intake {
     std::vector<std::size_t> ends;  // of each chunk: behind the last record of the batch in it
     bool closed = false;            // and nothing is left
   };
+  // The worker has something else to look at: pop() waits no longer, once.
+  void nudge();
   // The worker's side: what waits, at most `most` records; waits for some until
   // the time is over. Records of the batch before count as worked off.
   void pop(Batch& batch, std::size_t most, std::chrono::milliseconds wait);
@@ -89,6 +91,7 @@ class Intake {
   std::uint64_t working_ = 0;  // in the worker's hands
   std::unordered_map<std::uint64_t, std::uint64_t> drops_;
   bool closed_ = false;
+  bool nudged_ = false;
 };
 
 }  // namespace gpuwatch::daemon

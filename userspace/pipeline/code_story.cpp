@@ -76,6 +76,7 @@ CodeStory::~CodeStory() {
 }
 
 void CodeStory::work() {
+  if (options_.warm_up) watch_.warm_up();
   std::unique_lock hold(lock_);
   for (;;) {
     wake_.wait(hold, [this] { return stop_ || !todo_.empty(); });
@@ -93,9 +94,10 @@ void CodeStory::work() {
     hold.lock();
     trouble_ = judge_.trouble();
     done_.push_back(std::move(finding));
-    any_done_.store(true, std::memory_order_release);
+    const bool told = any_done_.exchange(true, std::memory_order_release);
     busy_ = false;
     idle_.notify_all();
+    if (!told && when_done_) when_done_();
   }
 }
 
@@ -103,6 +105,11 @@ void CodeStory::use_judge(CodeJudge judge) {
   const std::lock_guard hold(lock_);
   judges_ = judge.judges();
   next_judge_ = std::move(judge);
+}
+
+void CodeStory::when_done(std::function<void()> call) {
+  const std::lock_guard hold(lock_);
+  when_done_ = std::move(call);
 }
 
 // False: no room, and the load is still the caller's.

@@ -30,6 +30,7 @@ namespace gpuwatch::pipeline {
 struct CodeStoryOptions {
   identify::Options identify;
   bool live = false;
+  bool warm_up = false;  // live: the process that hashes starts before the first load, for who stays long
   // A process with channels for so long without a load is told; nothing: never.
   std::optional<std::uint64_t> unverified_after_ns;
   std::size_t queue_loads = 32'768;
@@ -57,6 +58,9 @@ class CodeStory {
   // Loads are judged by another one from now on. Any thread; who has channels
   // and what waits stays as it is.
   void use_judge(CodeJudge judge);
+
+  // Live: called by the hashing thread when there is something for settle() to tell.
+  void when_done(std::function<void()> call);
 
   std::uint64_t loads() const { return loads_; }
   std::uint64_t findings() const { return findings_ + unverified_.told(); }
@@ -98,6 +102,7 @@ class CodeStory {
   std::deque<CodeFinding> done_;
   std::atomic<bool> any_done_{false};
   std::optional<CodeJudge> next_judge_;  // takes over at the next load
+  std::function<void()> when_done_;
   std::string trouble_;
   bool busy_ = false;
   bool stop_ = false;

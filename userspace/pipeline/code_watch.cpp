@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cstring>
 
 #include "base/fd.h"
@@ -133,6 +134,12 @@ CodeWatch::Known CodeWatch::identify(const std::string& name, std::span<const st
   else if (found.modules.empty())
     found.problem = "no GPU code in it";
   return found;
+}
+
+void CodeWatch::warm_up() {
+  // As many bytes as a file of code has at least: with fewer no process is asked.
+  const std::array<std::byte, 64> nothing{};
+  (void)identify("", nothing);
 }
 
 void CodeWatch::hash(CodeLoad& load) {

@@ -60,6 +60,9 @@ class CodeWatch {
   // the process may still be there, and with it the file a path names.
   static void fetch(CodeLoad& load, source::Source& source, bool live);
 
+  // Starts the process that hashes, so that the first load need not wait for it.
+  // Trouble is not told: the first load will have the same.
+  void warm_up();
   // Fills in the modules, and lets the bytes go.
   void hash(CodeLoad& load);
 

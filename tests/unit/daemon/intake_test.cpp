@@ -146,5 +146,23 @@ TEST(Intake, TwoThreads) {
   EXPECT_EQ(count + intake.counts().dropped_flood + intake.counts().dropped_full, 20'000u);
 }
 
+// Were the nudge lost, the test would end at its time limit only.
+TEST(Intake, ANudgeEndsOneWait) {
+  Intake intake(1 << 20);
+  intake.nudge();
+  Intake::Batch batch;
+  intake.pop(batch, 10, std::chrono::hours(1));
+  EXPECT_TRUE(batch.records.empty());
+  EXPECT_FALSE(batch.closed);
+  std::thread other([&] { intake.nudge(); });
+  intake.pop(batch, 10, std::chrono::hours(1));
+  other.join();
+  EXPECT_TRUE(batch.records.empty());
+  // It is used up: this one waits its time.
+  const auto begin = std::chrono::steady_clock::now();
+  intake.pop(batch, 10, std::chrono::milliseconds(20));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20));
+}
+
 }  // namespace
 }  // namespace gpuwatch::daemon

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include "base/io.h"
@@ -183,6 +185,27 @@ TEST_F(Story, LiveTellsTheSame) {
   live.finish({}, out);
   EXPECT_EQ(out.size(), 50U);
   EXPECT_EQ(live.gap_line(), "50 of 50 loads not verified: 50 not captured by the recorder");
+}
+
+// Who waits for records hears of a verdict without waiting for its time to be over.
+TEST_F(Story, SaysWhenThereIsSomethingToTell) {
+  CodeStoryOptions options;
+  options.live = true;
+  std::promise<void> heard;
+  std::atomic<int> calls{0};
+  CodeStory live(options, CodeJudge({}, {}, {}), nullptr, source_);
+  live.when_done([&] {
+    if (calls++ == 0) heard.set_value();
+  });
+  const Blob load = load_record(test::make_head(GPUWATCH_REC_IMAGE), GPUWATCH_IMAGE_ELF, GPUWATCH_IMAGEF_FAULT,
+                                "\x7f"
+                                "ELF");
+  EXPECT_TRUE(observe(live, load).empty());
+  heard.get_future().wait();
+  std::vector<model::StoryEvent> out;
+  live.settle(0, {}, out);
+  EXPECT_EQ(out.size(), 1U);
+  EXPECT_EQ(calls, 1);
 }
 
 gpuwatch_rec own_head() {
