@@ -32,7 +32,7 @@ build:
 kmod: deps ## gpuwatch.ko for the running kernel (KDIR=... for another)
 	$(Q)$(MAKE) -C kmod $(if $(KDIR),KDIR=$(KDIR))
 
-demo: deps ## the main job in a virtual machine: recorded CUDA calls, two containers, live
+demo: deps ## the main job in a virtual machine: recorded CUDA calls in containers, live, and an alert
 	$(Q)tests/vm/demo/run
 
 demo-replay: all ## the same view from a recording: no virtual machine, no root

@@ -3,6 +3,7 @@
  * gw-loads: loads GPU modules as programs do, through the libcuda it is linked
  * to or one it opens, and says in a log what it handed over. Each image is
  * overwritten as soon as the call is back. It knows nothing of who watches.
+ * --image FILE: just that one, by cuModuleLoadData, as a program does at its start.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -59,6 +60,7 @@ static int log_fd = -1;
 static void *library;
 static unsigned int rounds = 1, made_count, pause_us;
 static uint64_t made_bytes;
+static const char *only;	/* the one image to load */
 
 static void die(const char *what)
 {
@@ -207,6 +209,22 @@ static void load_all(void)
 	}
 }
 
+/* The mapping stays: who looks at it later still finds the file's name. */
+static void load_only(void)
+{
+	size_t bytes, mapped;
+	uint8_t *at = place(only, IN_FILE, &bytes, &mapped);
+	int kind = TEXT;
+
+	if (bytes >= 4 && !memcmp(at, "\x7f" "ELF", 4))
+		kind = ELF;
+	else if (bytes >= 4 && !memcmp(at, "\x50\xed\x55\xba", 4))
+		kind = FATBIN;
+	note(&loaders[0], only, kind, 1, at, 0, 0);
+	call(&loaders[0], at, bytes);
+	memset(at, 0xaa, bytes);
+}
+
 static void load_made(uint64_t seed)
 {
 	uint8_t *at = mmap(NULL, made_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -230,7 +248,9 @@ static void *work(void *name)
 
 	prctl(PR_SET_NAME, name);
 	for (i = 0; i < rounds; i++) {
-		if (made_count)
+		if (only)
+			load_only();
+		else if (made_count)
 			load_made((uintptr_t)name % 1009 + i * 100003ULL);
 		else
 			load_all();
@@ -260,7 +280,7 @@ int main(int argc, char **argv)
 		{ "threads", 1, 0, 't' }, { "forks", 1, 0, 'f' }, { "rounds", 1, 0, 'r' },
 		{ "made", 1, 0, 'm' }, { "count", 1, 0, 'c' }, { "open", 1, 0, 'o' },
 		{ "wait-for-probe", 0, 0, 'w' }, { "pause", 1, 0, 'p' },
-		{ "stay", 0, 0, 's' }, { 0, 0, 0, 0 },
+		{ "stay", 0, 0, 's' }, { "image", 1, 0, 'i' }, { 0, 0, 0, 0 },
 	};
 	const char *name = "loads", *lib = NULL, *node = NULL;
 	unsigned int threads = 1, forks = 0, i;
@@ -288,6 +308,7 @@ int main(int argc, char **argv)
 		case 'p': pause_us = atoi(optarg); break;
 		case 'w': wait = true; break;
 		case 's': stay = true; break;
+		case 'i': only = optarg; break;
 		default: return 2;
 		}
 	}
