@@ -28,6 +28,26 @@ constexpr Option kOptions[] = {
 #undef OPTION
 };
 
+// Words in lines of at most 80 columns, all but the first indented.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string out;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (column > indent && column + 1 + end > 80) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += text.substr(0, end);
+    column += end;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
 std::string help() {
   std::string text =
       "usage: gpuwatchd [OPTIONS]\n\nFollows what programs do with NVIDIA GPUs, judges it, and tells.\n\n";
@@ -35,7 +55,7 @@ std::string help() {
     std::string head =
         "  --" + std::string(option.name) + (option.value.empty() ? "" : " " + std::string(option.value));
     head.append(head.size() < 24 ? 24 - head.size() : 1, ' ');
-    text += head + std::string(option.meaning) + "\n";
+    text += head + wrapped(option.meaning, 24) + "\n";
   }
   return text;
 }
