@@ -2,6 +2,7 @@
 #include "daemon/items.h"
 
 #include "base/escape.h"
+#include "model/definitions.h"
 #include "model/verdict.h"
 #include "publish/alert_json.h"
 
@@ -51,7 +52,7 @@ ItemPtr Items::event(const model::StoryEvent& event, const model::Actor& actor) 
   item->severity = severity_of(event);
   item->time_unix_ns = event.head.time_ns + static_cast<std::uint64_t>(realtime_offset_ns_);
   publish::append_json_line(item->json, event, actor, json_);
-  publish::append_story_line(item->text, event, actor, text_);
+  item->words_at = publish::append_story_line(item->text, event, actor, text_);
   end_line(item->json);
   end_line(item->text);
   item->event = model::story_kind_info(event.kind).name;
@@ -59,6 +60,7 @@ ItemPtr Items::event(const model::StoryEvent& event, const model::Actor& actor) 
     item->verdict = model::verdict_name(module->verdict);
   item->cgroup_id = event.head.cgroup_id;
   item->container_id = actor.container_id;
+  item->process = base::escaped(model::comm_of(event.head));
   item->pid = event.head.tgid;
   item->uid = event.head.uid;
   item->gpu_minor = event.gpu_minor;
@@ -90,8 +92,11 @@ ItemPtr Items::alert(const Item& cause, std::uint64_t time_ns, const Hit& hit, c
   item->json.clear();
   publish::append_json_alert(item->json, line);
   end_line(item->json);
-  item->text = "ALERT " + std::string(sink::severity_name(rule.severity)) + " " + id + " " + base::escaped(title) +
-               " [" + rule.name + (item->attack.empty() ? "" : " " + item->attack) + "] " + cause.text;
+  item->title = base::escaped(title);
+  item->text = "ALERT " + std::string(sink::severity_name(rule.severity)) + " " + id + " " + item->title + " [" +
+               rule.name + (item->attack.empty() ? "" : " " + item->attack) + "] ";
+  item->words_at = item->text.size() + cause.words_at;
+  item->text += cause.text;
   return item;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/netlink_sink.h"
 
+#include <algorithm>
+
 #include "netlink/submitter.h"
 
 namespace gpuwatch::daemon {
@@ -47,7 +49,7 @@ class NetlinkSink final : public sink::Sink {
     message.verdict = kind_of(item.verdict);
     message.severity = static_cast<netlink::Severity>(static_cast<std::uint32_t>(item.severity) + 1);
     message.rule = item.rule;
-    message.text = item.text;
+    message.text = relayed_text(item);
     message.container = item.container_id;
     if (item.pid > 0) message.pid = static_cast<std::uint32_t>(item.pid);
     if (item.cgroup_id != 0) message.cgroup_id = item.cgroup_id;
@@ -59,6 +61,13 @@ class NetlinkSink final : public sink::Sink {
 };
 
 }  // namespace
+
+std::string relayed_text(const sink::Item& item) {
+  std::string text;
+  if (!item.title.empty()) text = item.title + ": ";
+  if (!item.process.empty()) text += item.process + ": ";
+  return text += item.text.substr(std::min(item.words_at, item.text.size()));
+}
 
 Result<std::unique_ptr<sink::Sink>> open_netlink_sink() {
   auto submitter = netlink::Submitter::open();

@@ -449,9 +449,10 @@ void append_story_header(std::string& out, const TextOptions& options) {
   out += '\n';
 }
 
-void append_story_line(std::string& out, const StoryEvent& event, const model::Actor& actor,
-                       const TextOptions& options) {
-  std::size_t from = out.size();
+std::size_t append_story_line(std::string& out, const StoryEvent& event, const model::Actor& actor,
+                              const TextOptions& options) {
+  const std::size_t line = out.size();
+  std::size_t from = line;
   format::append_time(out, event.head.time_ns, options.realtime_offset_ns, options.utc_offset_s, 3);
   format::pad_to(out, from, kTimeWidth);
   from = out.size();
@@ -469,12 +470,14 @@ void append_story_line(std::string& out, const StoryEvent& event, const model::A
   from = out.size();
   append_gpu(out, event);
   format::pad_to(out, from, kGpuWidth);
+  const std::size_t what = out.size() - line;
   const std::string_view code = colour_of(event);
   {
     colour::Scope scope(out, options.colour && !code.empty(), code);
     std::visit(Words{out, event, options}, event.body);
   }
   out += '\n';
+  return what;
 }
 
 void append_bytes(std::string& out, std::uint64_t bytes) {

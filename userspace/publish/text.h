@@ -30,8 +30,9 @@ void append_raw_line(std::string& out, const model::Call& call, const model::Act
 
 // Columns: time, container, process, GPU, what.
 void append_story_header(std::string& out, const TextOptions& options = {});
-void append_story_line(std::string& out, const model::StoryEvent& event, const model::Actor& actor,
-                       const TextOptions& options = {});
+// Returns how far behind the line's start its last column begins.
+std::size_t append_story_line(std::string& out, const model::StoryEvent& event, const model::Actor& actor,
+                              const TextOptions& options = {});
 
 // "nvidia0", "nvidiactl", "nvidia-caps/nvidia-cap1": the node without "/dev/".
 void append_node(std::string& out, const model::Call& call);

@@ -40,10 +40,13 @@ struct Item {
   std::uint64_t time_unix_ns = 0;
   std::string json;  // one line of gpuwatch-json(5), without its newline
   std::string text;  // one line for people, escaped, without its newline
+  // Where in it the words on what happened begin, behind the columns before them.
+  std::size_t words_at = 0;
 
   // What metrics and the journal tell apart.
   std::string event;       // "module.load"; of an alert: that of its event; of raw lines their type
   std::string rule;        // of an alert
+  std::string title;       // of an alert, escaped: what its rule says of such events
   std::string verdict;     // of events that have one
   std::string attack;      // of an alert: ATT&CK ids with blanks between
   std::string alert_id;    // of an alert
@@ -51,13 +54,14 @@ struct Item {
   std::uint64_t lost = 0;  // of a loss: how many
   std::uint64_t cgroup_id = 0;
   std::string container_id;
+  std::string process;  // its name, escaped
   std::int64_t pid = 0;
   std::int64_t uid = -1;
   std::int32_t gpu_minor = -1;
 
   std::size_t bytes() const {
-    return sizeof *this + json.size() + text.size() + event.size() + rule.size() + verdict.size() + attack.size() +
-           alert_id.size() + reason.size() + container_id.size();
+    return sizeof *this + json.size() + text.size() + event.size() + rule.size() + title.size() + process.size() +
+           verdict.size() + attack.size() + alert_id.size() + reason.size() + container_id.size();
   }
 };
 
