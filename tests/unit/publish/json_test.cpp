@@ -54,9 +54,8 @@ std::set<std::string> keys_written() {
   return keys;
 }
 
-std::set<std::string> keys_documented() {
+std::set<std::string> keys_documented(const std::string& manual) {
   std::set<std::string> keys;
-  const std::string manual = test::slurp(std::string(USERSPACE_DIR) + "/man/gpuwatch-json.5.md");
   const std::regex heading(R"re((?:^|\n)(`[a-z0-9_`, ]+)\n:   )re");
   const std::regex word("`([a-z0-9_]+)`");
   for (std::sregex_iterator at(manual.begin(), manual.end(), heading), end; at != end; ++at) {
@@ -68,11 +67,16 @@ std::set<std::string> keys_documented() {
 
 TEST(Json, EveryKeyIsDocumentedAndEveryEntryIsWritten) {
   const auto written = keys_written();
-  const auto documented = keys_documented();
+  const std::string manual = test::slurp(std::string(USERSPACE_DIR) + "/man/gpuwatch-json.5.md");
+  const auto documented = keys_documented(manual);
   EXPECT_GT(written.size(), 60U);
   for (const std::string& key : written)
     EXPECT_TRUE(documented.contains(key)) << key << " is not in gpuwatch-json.5.md";
-  for (const std::string& key : documented) EXPECT_TRUE(written.contains(key)) << key << " is written nowhere";
+  // What stands behind is no line of these sources: tests/golden/check-outputs checks real ones.
+  const std::size_t others = manual.find("\n# CONTROL SOCKET\n");
+  ASSERT_NE(others, std::string::npos);
+  for (const std::string& key : keys_documented(manual.substr(0, others)))
+    EXPECT_TRUE(written.contains(key)) << key << " is written nowhere";
 }
 
 TEST(Json, Image) {
