@@ -12,4 +12,5 @@ gpuwatch_\name\()_image_end:
   .endm
   image probe, "images/probe.fatbin"
   image selftest, "images/selftest.fatbin"
+  image agent, "images/agent.fatbin"
   .section .note.GNU-stack,"",@progbits

@@ -7,4 +7,6 @@ extern const unsigned char gpuwatch_probe_image[];
 extern const unsigned char gpuwatch_probe_image_end[];
 extern const unsigned char gpuwatch_selftest_image[];
 extern const unsigned char gpuwatch_selftest_image_end[];
+extern const unsigned char gpuwatch_agent_image[];
+extern const unsigned char gpuwatch_agent_image_end[];
 }

@@ -3,56 +3,10 @@
 // write to memory the host allocated; gpuwatch_store alone writes elsewhere, and
 // only the self test and the wipe before an unload launch it.
 #include "kernels/canary.h"
+#include "kernels/device_load.cuh"
 #include "kernels/tree.h"
 
 using namespace gpuwatch::kernels;
-
-namespace {
-
-// .cv: fetched again from memory, never from a cache that another writer's
-// stores do not reach.
-__device__ __forceinline__ std::uint32_t read_byte(std::uint64_t address) {
-  std::uint32_t value;
-  asm volatile("ld.global.cv.u8 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
-  return value;
-}
-
-__device__ __forceinline__ uint4 read_16(std::uint64_t address) {
-  uint4 value;
-  asm volatile("ld.global.cv.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(address)
-               : "memory");
-  return value;
-}
-
-struct DeviceLoad {
-  std::uint64_t address;
-
-  __device__ __forceinline__ std::uint8_t byte(std::uint64_t offset) const {
-    return static_cast<std::uint8_t>(read_byte(address + offset));
-  }
-  __device__ __forceinline__ void block(std::uint64_t offset, std::uint32_t (&w)[16]) const {
-    const std::uint64_t at = address + offset;
-    if ((at & 15) == 0) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const uint4 value = read_16(at + 16 * i);
-        w[4 * i] = sha_swap(value.x);
-        w[4 * i + 1] = sha_swap(value.y);
-        w[4 * i + 2] = sha_swap(value.z);
-        w[4 * i + 3] = sha_swap(value.w);
-      }
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < 16; ++i)
-      w[i] = read_byte(at + 4 * i) << 24 | read_byte(at + 4 * i + 1) << 16 | read_byte(at + 4 * i + 2) << 8 |
-             read_byte(at + 4 * i + 3);
-  }
-};
-
-}  // namespace
 
 // One thread a chunk.
 extern "C" __global__ void __launch_bounds__(128) gpuwatch_hash(Job job) {

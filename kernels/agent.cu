@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of the agent in a living process. They read code by the host's
+// permit alone and write nowhere but to the host memory that they are given.
+#include "kernels/agent.h"
+#include "kernels/device_load.cuh"
+
+using namespace gpuwatch::kernels;
+
+namespace {
+
+constexpr std::uint64_t kWaitNs = 50'000'000;
+constexpr std::uint32_t kWaitSpins = 1'000'000;
+
+// For thread 0 of a block: there, then permitted or not. The host permits right
+// after the launch; the wait ends by time and by count.
+__device__ bool permitted(AgentControl* control) {
+  volatile std::uint32_t* state = &control->state[blockIdx.x];
+  const volatile std::uint32_t* permit = &control->permit;
+  *state = kBlockThere;
+  __threadfence_system();
+  std::uint64_t begin_ns, now_ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin_ns)::"memory");
+  std::uint32_t value = *permit;
+  for (std::uint32_t spins = 0; value == kPermitNotYet && spins < kWaitSpins; ++spins) {
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now_ns)::"memory");
+    if (now_ns - begin_ns > kWaitNs) break;
+    value = *permit;
+  }
+  return value == kPermitGiven;
+}
+
+// For all threads of a block, before and after its reads.
+__device__ bool begin_block(AgentControl* control) {
+  __shared__ std::uint32_t go;
+  if (threadIdx.x == 0) go = permitted(control) ? 1 : 0;
+  __syncthreads();
+  return go != 0;
+}
+
+__device__ void end_block(AgentControl* control, bool went) {
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  volatile std::uint32_t* state = &control->state[blockIdx.x];
+  *state = went ? kBlockDone : kBlockRefrained;
+  __threadfence_system();
+}
+
+}  // namespace
+
+// kAgentBlocks blocks of kAgentThreads.
+extern "C" __global__ void __launch_bounds__(kAgentThreads) gpuwatch_agent_read(AgentCopy copy, AgentControl* control) {
+  const bool go = begin_block(control);
+  if (go) {
+    const std::uint64_t stride = 16ull * gridDim.x * blockDim.x;
+    for (std::uint64_t at = 16ull * (blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x);
+         at < copy.bytes; at += stride)
+      *reinterpret_cast<uint4*>(copy.to + at) = read_16(copy.from + at);
+  }
+  end_block(control, go);
+}
+
+// The chunks of level 0, in turns.
+extern "C" __global__ void __launch_bounds__(kAgentThreads) gpuwatch_agent_hash(Job job, AgentControl* control) {
+  const bool go = begin_block(control);
+  if (go) {
+    const Region* regions = reinterpret_cast<const Region*>(job.regions_address);
+    const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
+    for (std::uint64_t number = blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x; number < job.chunks;
+         number += stride) {
+      std::uint64_t low = 0;
+      std::uint64_t high = job.regions;  // the last region that starts at or before `number`
+      while (high - low > 1) {
+        const std::uint64_t middle = low + (high - low) / 2;
+        if (regions[middle].first_chunk <= number)
+          low = middle;
+        else
+          high = middle;
+      }
+      const Region region = regions[low];
+      const std::uint64_t chunk = number - region.first_chunk;
+      const std::uint64_t begin = chunk * job.chunk_bytes;
+      const std::uint64_t rest = region.bytes - begin;
+      const std::uint64_t bytes = rest < job.chunk_bytes ? rest : job.chunk_bytes;
+      const ShaState state = chunk_digest(job, region, chunk, bytes, DeviceLoad{region.address + begin});
+      std::uint32_t* out = reinterpret_cast<std::uint32_t*>(job.out_address) + 8 * (region.first_digest + chunk);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) out[i] = sha_swap(state.word[i]);
+    }
+  }
+  end_block(control, go);
+}
