@@ -29,7 +29,7 @@ STAGES = {
     "scan": (),
     "publish": (),
     "report": ("publish",),  # its words and escapes
-    "probe": ("identify",),  # reads images and cubins as it does
+    "probe": ("identify", "scan"),  # reads images and cubins as the one, finds them in a process as the other
     "preload": (),
     "sink": (),
     "netlink": ("publish",),  # its writers of JSON and words

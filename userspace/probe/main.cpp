@@ -2,20 +2,20 @@
 // `gpuwatch-probe`: a process of its own, so that a fault on the GPU ends this
 // one alone. `gpuwatch probe` starts it. Exit codes are probe::Outcome's.
 #include <getopt.h>
-#include <sys/random.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/escape.h"
 #include "kernels/images.h"
+#include "probe/agent/live.h"
 #include "probe/canary.h"
 #include "probe/images.h"
 #include "probe/own_calls.h"
-#include "probe/verify.h"
+#include "probe/print.h"
+#include "probe/tool.h"
 
 namespace gpuwatch::probe {
 namespace {
@@ -27,27 +27,11 @@ struct Options {
   std::string kernel;
   std::string library = "libcuda.so.1";
   int gpu = -1;
+  int pid = 0;  // of a process whose agent is asked
 };
-
-Nonce fresh_nonce() {
-  Nonce nonce{};
-  if (::getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) std::abort();
-  return nonce;
-}
 
 std::uint64_t fresh_seed() {
   return identify::load<std::uint64_t>(identify::Bytes(fresh_nonce()), 0);
-}
-
-// A debugger or a tool that rewrites code changes what is found.
-std::string watching_tool() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("TracerPid:") && std::strtol(line.c_str() + 10, nullptr, 10) != 0) return "debugger";
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    if (line.find("libsanitizer-collection") != std::string::npos) return "compute-sanitizer";
-  return {};
 }
 
 std::string driver_release() {
@@ -55,51 +39,6 @@ std::string driver_release() {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-class Report {
- public:
-  explicit Report(bool json) : json_(json) {}
-
-  void line(const nlohmann::json& object, const std::string& text) {
-    std::string out;
-    if (json_)
-      out = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    else
-      base::append_escaped(out, text);
-    out += '\n';
-    std::fputs(out.c_str(), stdout);
-    std::fflush(stdout);
-  }
-  int failure(const Failure& failure, int gpu) {
-    std::fprintf(stderr, "gpuwatch-probe: %s\n", failure.text.c_str());
-    if (json_) {
-      nlohmann::json object{
-          {"type", "error"}, {"reason", base::to_utf8(failure.text)}, {"exit_code", static_cast<int>(failure.outcome)}};
-      if (gpu >= 0) object["gpu"] = gpu;
-      line(object, "");
-    }
-    return static_cast<int>(failure.outcome);
-  }
-
- private:
-  bool json_;
-};
-
-std::string format(const char* form, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, form, value);
-  return text;
-}
-
-std::string hex(const std::vector<std::uint8_t>& bytes) {
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", byte);
-    text += digits;
-  }
-  return text;
 }
 
 Failure canary(Session& session, const DeviceFacts& facts, Report& report, bool& good) {
@@ -127,46 +66,11 @@ Failure canary(Session& session, const DeviceFacts& facts, Report& report, bool&
   return {};
 }
 
-struct Totals {
-  std::size_t counts[5] = {};
-  std::size_t modules = 0;
-  std::size_t skipped = 0;
-  std::uint64_t bytes = 0;
-  double gpu_ms = 0;
-};
-
-void print(const ModuleVerdict& module, const std::string& label, int gpu, Report& report, bool json, Totals& totals) {
+void print(const ModuleVerdict& module, const std::string& label, int gpu, Report& report, Totals& totals) {
   for (const FunctionVerdict& verdict : module.functions) {
     ++totals.counts[static_cast<int>(verdict.verdict)];
-    nlohmann::json object{{"type", "kernel"},
-                          {"gpu", gpu},
-                          {"image", label},
-                          {"name", base::to_utf8(verdict.name)},
-                          {"verdict", to_string(verdict.verdict)},
-                          {"bytes", verdict.bytes},
-                          {"relocations", verdict.relocations},
-                          {"unchecked_relocations", verdict.unchecked}};
-    std::string text = std::string("  ") + to_string(verdict.verdict) + " " + verdict.name;
-    if (!verdict.reason.empty()) {
-      object["reason"] = base::to_utf8(verdict.reason);
-      text += ": " + verdict.reason;
-    }
-    if (verdict.loader_changes != 0) object["loader_changes"] = verdict.loader_changes;
-    if (verdict.verdict == Verdict::kDiffer) {
-      object["first_offset"] = verdict.first_offset;
-      object["different_bytes"] = verdict.different_bytes;
-      for (const CodeDifference& difference : verdict.differences)
-        object["differences"].push_back({{"offset", difference.offset},
-                                         {"expected", hex(difference.expected)},
-                                         {"resident", hex(difference.resident)}});
-      text += ", " + std::to_string(verdict.different_bytes) + " bytes, first at offset " +
-              std::to_string(verdict.first_offset);
-    }
-    if (verdict.verdict == Verdict::kMatch || verdict.verdict == Verdict::kMatchRelocated)
-      object["resident_sha256"] = identify::to_hex(verdict.resident);
     // For people what is in order is counted; JSON has all.
-    const bool plain = verdict.verdict == Verdict::kMatch || verdict.verdict == Verdict::kMatchRelocated;
-    if (json || !plain || module.functions.size() <= 8) report.line(object, text);
+    print_function(verdict, label, gpu, module.functions.size() > 8, report);
   }
   totals.bytes += module.hashed_bytes;
   totals.gpu_ms += static_cast<double>(module.gpu_ms);
@@ -202,10 +106,10 @@ Failure probe_image(Session& session, const DeviceFacts& facts, const Options& o
     if (failure) return failure;
     ModuleVerdict verdict;
     if (failure = probe.check(options.kernel, verdict); failure) return failure;
-    print(verdict, image.label, facts.number, report, options.json, totals);
+    print(verdict, image.label, facts.number, report, totals);
     if (failure = probe.unload(); failure) return failure;
   }
-  const std::string tool = watching_tool();
+  const std::string tool = watching_tool("/proc/self");
   nlohmann::json object{{"type", "image"},
                         {"gpu", facts.number},
                         {"file", base::to_utf8(options.image)},
@@ -215,11 +119,7 @@ Failure probe_image(Session& session, const DeviceFacts& facts, const Options& o
                         {"gpu_ms", totals.gpu_ms}};
   std::string text = "  " + std::to_string(totals.modules) + " modules, " + std::to_string(totals.bytes) +
                      " bytes hashed in place" + format(" in %.3f ms:", totals.gpu_ms);
-  for (int i = 0; i < 5; ++i) {
-    object[to_string(static_cast<Verdict>(i))] = totals.counts[i];
-    text +=
-        std::string(i == 0 ? " " : ", ") + std::to_string(totals.counts[i]) + " " + to_string(static_cast<Verdict>(i));
-  }
+  add_counts(totals, object, text);
   if (!tool.empty()) {
     object["tool"] = tool;
     text += "; a " + tool + " is attached, which changes code by itself";
@@ -301,6 +201,14 @@ Failure selftest(Session& session, const DeviceFacts& facts, Report& report, boo
 
 int run(const Options& options) {
   Report report(options.json);
+  if (options.pid != 0) {
+    agent::LiveOptions live;
+    live.pid = options.pid;
+    live.image = options.image;
+    live.kernel = options.kernel;
+    live.gpu = options.gpu;
+    return agent::probe_process(live, report);
+  }
   // Before libcuda reads it: all code of a module is to be resident once loaded.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   auto opened = open_driver(options.library);
@@ -361,19 +269,33 @@ int run(const Options& options) {
   return exit_code;
 }
 
+bool number_of(const char* text, long least, long most, int& out) {
+  char* end = nullptr;
+  errno = 0;
+  const long value = std::strtol(text, &end, 10);
+  if (*text == 0 || *end != 0 || errno != 0 || value < least || value > most) return false;
+  out = static_cast<int>(value);
+  return true;
+}
+
+int wrong(const char* what) {
+  std::fprintf(stderr, "gpuwatch-probe: %s\n", what);
+  return static_cast<int>(Outcome::kTrouble);
+}
+
 }  // namespace
 }  // namespace gpuwatch::probe
 
 int main(int argc, char** argv) {
+  using gpuwatch::probe::number_of;
   using gpuwatch::probe::Outcome;
+  using gpuwatch::probe::wrong;
   gpuwatch::probe::Options options;
-  static const option kLong[] = {{"json", no_argument, nullptr, 'j'},
-                                 {"selftest", no_argument, nullptr, 's'},
-                                 {"image", required_argument, nullptr, 'i'},
-                                 {"kernel", required_argument, nullptr, 'k'},
-                                 {"gpu", required_argument, nullptr, 'g'},
-                                 {"library", required_argument, nullptr, 'l'},
-                                 {nullptr, 0, nullptr, 0}};
+  static const option kLong[] = {
+      {"json", no_argument, nullptr, 'j'},          {"selftest", no_argument, nullptr, 's'},
+      {"image", required_argument, nullptr, 'i'},   {"kernel", required_argument, nullptr, 'k'},
+      {"gpu", required_argument, nullptr, 'g'},     {"pid", required_argument, nullptr, 'p'},
+      {"library", required_argument, nullptr, 'l'}, {nullptr, 0, nullptr, 0}};
   for (int choice; (choice = ::getopt_long(argc, argv, "", kLong, nullptr)) != -1;) {
     switch (choice) {
       case 'j':
@@ -391,20 +313,17 @@ int main(int argc, char** argv) {
       case 'l':
         options.library = optarg;
         break;
-      case 'g': {
-        char* end = nullptr;
-        const long value = std::strtol(optarg, &end, 10);
-        if (*optarg == 0 || *end != 0 || value < 0 || value > 1023) {
-          std::fprintf(stderr, "gpuwatch-probe: --gpu: a number from 0 is meant\n");
-          return static_cast<int>(Outcome::kTrouble);
-        }
-        options.gpu = static_cast<int>(value);
+      case 'g':
+        if (!number_of(optarg, 0, 1023, options.gpu)) return wrong("--gpu: a number from 0 is meant");
         break;
-      }
+      case 'p':
+        if (!number_of(optarg, 1, 1 << 22, options.pid)) return wrong("--pid: the number of a process is meant");
+        break;
       default:
         return static_cast<int>(Outcome::kTrouble);
     }
   }
+  if (options.pid != 0 && options.selftest) return wrong("--selftest is not for a process that works: leave --pid out");
   try {
     return gpuwatch::probe::run(options);
   } catch (const std::exception& error) {

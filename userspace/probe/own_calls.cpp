@@ -50,7 +50,7 @@ void note(int fd, unsigned long request, const void* argument) {
     if (bytes == 0 || node_of(fd) != node) continue;
     const identify::Bytes span(static_cast<const std::uint8_t*>(argument), bytes);
     identify::Bytes parameters;
-    if (node == RangeRecord::Node::kControl) {
+    if (node == RangeRecord::Node::kControl && bytes >= 32) {
       const auto pointer = identify::load<std::uint64_t>(span, 16);
       const auto memory_class = identify::load<std::uint32_t>(span, 12);
       // The kernel read those parameters just now: they are there.

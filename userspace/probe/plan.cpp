@@ -79,17 +79,17 @@ kernels::Job job_of(const HashPlan& plan, std::size_t level, Form form, const No
   return job;
 }
 
-identify::Digest host_root(identify::Bytes bytes, Form form, const Nonce& nonce) {
-  const HashPlan plan = plan_hash({{0, bytes.size()}}, form);
-  std::vector<std::uint8_t> digests(plan.digests * kernels::kDigestBytes);
-  for (std::size_t level = 0; level < plan.levels.size(); ++level) {
-    const kernels::Job job = job_of(plan, level, form, nonce);
-    const kernels::Region& region = plan.levels[level].regions.front();
-    const std::uint8_t* base = level == 0 ? bytes.data() : digests.data() + region.address;
-    for (std::uint64_t chunk = 0; chunk < job.chunks; ++chunk) {
+namespace {
+
+void host_level(const HashPlan& plan, std::size_t level, Form form, const Nonce& nonce, const std::uint8_t* base,
+                std::vector<std::uint8_t>& digests) {
+  const kernels::Job job = job_of(plan, level, form, nonce);
+  for (const kernels::Region& region : plan.levels[level].regions) {
+    const std::uint64_t chunks = chunks_of(region.bytes, form);
+    for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
       const std::uint64_t begin = form == Form::kTree ? chunk * kernels::kChunkBytes : 0;
       const std::uint64_t length = std::min(region.bytes - begin, job.chunk_bytes);
-      const kernels::ShaState state = chunk_digest(job, region, chunk, length, HostLoad{base + begin});
+      const kernels::ShaState state = chunk_digest(job, region, chunk, length, HostLoad{base + region.address + begin});
       for (int i = 0; i < 8; ++i) {
         const std::uint32_t word = kernels::sha_swap(state.word[i]);
         std::memcpy(&digests[(region.first_digest + chunk) * kernels::kDigestBytes + 4 * static_cast<std::size_t>(i)],
@@ -97,6 +97,20 @@ identify::Digest host_root(identify::Bytes bytes, Form form, const Nonce& nonce)
       }
     }
   }
+}
+
+}  // namespace
+
+void host_levels(const HashPlan& plan, Form form, const Nonce& nonce, std::vector<std::uint8_t>& digests) {
+  for (std::size_t level = 1; level < plan.levels.size(); ++level)
+    host_level(plan, level, form, nonce, digests.data(), digests);
+}
+
+identify::Digest host_root(identify::Bytes bytes, Form form, const Nonce& nonce) {
+  const HashPlan plan = plan_hash({{0, bytes.size()}}, form);
+  std::vector<std::uint8_t> digests(plan.digests * kernels::kDigestBytes);
+  host_level(plan, 0, form, nonce, bytes.data(), digests);
+  host_levels(plan, form, nonce, digests);
   identify::Digest root;
   std::memcpy(root.data(), &digests[plan.roots.front() * kernels::kDigestBytes], root.size());
   return root;

@@ -37,6 +37,9 @@ HashPlan plan_hash(const std::vector<Span>& spans, Form form);
 // What a launch for `level` starts with; addresses are the caller's to fill in.
 kernels::Job job_of(const HashPlan& plan, std::size_t level, Form form, const Nonce& nonce);
 
+// From the digests of level 0, which are in their places, those of all levels.
+void host_levels(const HashPlan& plan, Form form, const Nonce& nonce, std::vector<std::uint8_t>& digests);
+
 // The root on the CPU.
 identify::Digest host_root(identify::Bytes bytes, Form form, const Nonce& nonce);
 

@@ -4,6 +4,7 @@
 // that is not here is not read: a read without backing ends the context.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -15,11 +16,14 @@ namespace gpuwatch::probe {
 inline constexpr std::uint32_t kClassSystemMemory = 0x3e;
 inline constexpr std::uint32_t kClassVideoMemory = 0x40;
 
+using Uuid = std::array<std::uint8_t, 16>;
+
 struct MappedRange {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint32_t memory_class = 0;  // 0: of an object that was not seen being made
   std::uint32_t flags = 0;         // of its allocation
+  std::vector<Uuid> gpus;          // that have it mapped; none: the call did not say
 };
 
 class RangeRecord {
@@ -32,6 +36,9 @@ class RangeRecord {
 
   // Bytes of the argument of such a call, 0: of no interest.
   static std::uint64_t argument_bytes(Node node, unsigned long request);
+  // Takes such a call something away? Then what it names is no longer proven
+  // from the moment it begins.
+  static bool takes_away(Node node, unsigned long request);
 
   std::vector<MappedRange> ranges() const;
   // Lies [address, address + bytes) in ranges that follow each other without a gap?
@@ -43,6 +50,7 @@ class RangeRecord {
     std::uint32_t flags;
   };
   void remove(std::uint64_t address, std::uint64_t bytes);
+  void remove_gpu(const Uuid& gpu);
 
   std::map<std::uint64_t, MappedRange> ranges_;                       // by address
   std::map<std::pair<std::uint32_t, std::uint32_t>, Memory> memory_;  // by client and handle

@@ -25,7 +25,12 @@ enum class Outcome {
   kUnavailable = 6,  // held in exclusive mode, or prohibited
   kOutOfMemory = 7,
   kWrongImage = 8,  // the driver refuses the file's code, or there is none for this GPU
-  kFault = 9        // an address fault ended the context
+  kFault = 9,       // an address fault ended the context
+  // Of a process that is asked, not of one of ours.
+  kNoProcess = 10,  // it is not there, or ended while it was asked
+  kNoAgent = 11,    // it has no agent
+  kDenied = 12,     // it belongs to another user
+  kNoAnswer = 13    // its agent is silent, busy, or of another version
 };
 
 struct Failure {

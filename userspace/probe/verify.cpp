@@ -102,8 +102,7 @@ Failure ImageProbe::read_heap(std::vector<Copy>& out) {
   return {};
 }
 
-Failure ImageProbe::settle(const Function& function, identify::Bytes resident, const std::vector<Copy>& copies,
-                           FunctionVerdict& verdict, std::vector<std::uint8_t>& expected) {
+Addresses ImageProbe::globals_of(const Function& function) const {
   Addresses addresses;
   for (const Relocation& relocation : function.relocations) {
     if (relocation.symbol >= code_.symbols.size()) continue;
@@ -114,17 +113,22 @@ Failure ImageProbe::settle(const Function& function, identify::Bytes resident, c
     if (session_.api().module_global(&address, &size, module_, symbol.name.c_str()) == kCuOk)
       addresses[relocation.symbol] = address;
   }
+  return addresses;
+}
+
+void settle_function(const Code& code, const Function& function, identify::Bytes resident,
+                     const std::vector<Copy>& copies, const std::function<bool(std::uint64_t)>& mapped,
+                     Addresses addresses, FunctionVerdict& verdict, std::vector<std::uint8_t>& expected) {
   const bool agree = solve(function, resident, addresses);
-  const RangeRecord proven = session_.ranges();
   for (const auto& [index, address] : addresses) {
-    if (index >= code_.symbols.size()) continue;
-    const CodeSymbol& symbol = code_.symbols[index];
-    if (const Function* target = function_in(code_, symbol.section)) {
+    if (index >= code.symbols.size()) continue;
+    const CodeSymbol& symbol = code.symbols[index];
+    if (const Function* target = function_in(code, symbol.section)) {
       std::size_t unknown = 0;
       const identify::Bytes there = resident_at(copies, address - symbol.value, target->text.size());
       if (there.empty() || first_difference(target->text, there, mask_of(*target, unknown)))
         verdict.reason = "calls or points to " + symbol.name + " where that function's code is not";
-    } else if (!proven.covers(address, 1)) {
+    } else if (!mapped(address)) {
       verdict.reason = "refers to " + symbol.name + " at an address that is not mapped";
     }
   }
@@ -146,7 +150,6 @@ Failure ImageProbe::settle(const Function& function, identify::Bytes resident, c
     for (std::size_t i = 0; i < mask.size(); ++i)
       expected[i] = static_cast<std::uint8_t>((expected[i] & mask[i]) | (resident[i] & ~mask[i]));
   }
-  return {};
 }
 
 Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
@@ -161,6 +164,8 @@ Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
   std::vector<std::vector<std::uint8_t>> expected;
   std::vector<std::size_t> which;
   found_.clear();
+  const RangeRecord proven = session_.ranges();
+  const auto mapped = [&](std::uint64_t address) { return proven.covers(address, 1); };
   for (std::size_t i = 0; i < functions.size(); ++i) {
     const Function& function = *functions[i];
     if (places[i].address != 0) found_.push_back({places[i].address, function.text.size()});
@@ -176,7 +181,7 @@ Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
     } else {
       std::vector<std::uint8_t> bytes;
       const identify::Bytes resident = resident_at(copies, places[i].address, function.text.size());
-      if (Failure failure = settle(function, resident, copies, verdict, bytes)) return failure;
+      settle_function(code_, function, resident, copies, mapped, globals_of(function), verdict, bytes);
       spans.push_back({places[i].address, function.text.size()});
       expected.push_back(std::move(bytes));
       which.push_back(out.functions.size());

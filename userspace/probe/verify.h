@@ -49,6 +49,13 @@ struct ModuleVerdict {
 void tell_differences(const std::vector<std::uint8_t>& expected, const std::vector<std::uint8_t>& resident,
                       FunctionVerdict& verdict);
 
+// Makes the bytes expected of a function at its place: its relocations with
+// `known` addresses of symbols and those that the resident bytes tell, and what
+// the loader changes. What contradicts the image becomes the verdict's reason.
+void settle_function(const Code& code, const Function& function, identify::Bytes resident,
+                     const std::vector<Copy>& copies, const std::function<bool(std::uint64_t)>& mapped, Addresses known,
+                     FunctionVerdict& verdict, std::vector<std::uint8_t>& expected);
+
 class ImageProbe {
  public:
   using NonceSource = std::function<Nonce()>;
@@ -70,8 +77,7 @@ class ImageProbe {
 
  private:
   Failure read_heap(std::vector<Copy>& out);
-  Failure settle(const Function& function, identify::Bytes resident, const std::vector<Copy>& copies,
-                 FunctionVerdict& verdict, std::vector<std::uint8_t>& expected);
+  Addresses globals_of(const Function& function) const;
 
   Session& session_;
   NonceSource nonces_;

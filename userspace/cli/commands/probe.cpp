@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuwatch probe`: starts gpuwatch-probe, which lies beside this program, and
-// says what ended it. It never touches a GPU itself.
+// says what ended it. With --pid that one asks another process's agent. It never touches a GPU itself.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,12 +17,15 @@ base::Result<int> run_probe(const Flags& flags) {
   if (length <= 0) return base::Error::from_errno("/proc/self/exe");
   std::string program(self, static_cast<std::size_t>(length));
   program = program.substr(0, program.rfind('/') + 1) + "gpuwatch-probe";
-  if (flags.has("kernel") && !flags.has("image")) return base::Error(base::Code::kBadInput, "--kernel wants --image");
+  const auto pid = flags.number("pid");
+  if (flags.has("kernel") && !flags.has("image") && !pid)
+    return base::Error(base::Code::kBadInput, "--kernel wants --image or --pid");
   std::vector<std::string> words{program};
   for (const char* name : {"json", "selftest"})
     if (flags.has(name)) words.push_back(std::string("--") + name);
   for (const char* name : {"image", "kernel"})
     if (flags.has(name)) words.push_back(std::string("--") + name + "=" + flags.text(name));
+  if (pid) words.push_back("--pid=" + std::to_string(*pid));
   if (const auto gpu = flags.number("gpu")) words.push_back("--gpu=" + std::to_string(*gpu));
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

@@ -121,6 +121,7 @@ complete -c gpuwatch -n '__fish_seen_subcommand_from hash' -l help -d 'print thi
 complete -c gpuwatch -n '__fish_seen_subcommand_from hash' -F
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l image -r -F -d 'load the code of FILE that suits the GPU, and hash each function where ...'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l kernel -x -d 'with --image'
+complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l pid -x -d 'ask the agent in process N (libgpuwatch-agent.so, ...'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l selftest -d 'load a module, patch one instruction of it in GPU memory, and see that ...'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l gpu -x -d 'only the GPU of this number, as CUDA counts'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l json -d 'print one JSON object per line'

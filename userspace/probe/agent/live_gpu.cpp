@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/agent/live_gpu.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "base/scope_exit.h"
+#include "kernels/images.h"
+
+namespace gpuwatch::probe::agent {
+
+namespace {
+
+using kernels::AgentControl;
+
+// The pinned memory: control, tables, data or digests.
+constexpr std::size_t kTablesAt = 4096;
+constexpr std::size_t kTablesBytes = 64 * 1024;
+constexpr std::size_t kDataAt = kTablesAt + kTablesBytes;
+constexpr std::size_t kHostBytes = kDataAt + kReadMax;
+static_assert(sizeof(AgentControl) <= kTablesAt);
+static_assert(kHashSpansMax * sizeof(kernels::Region) <= kTablesBytes);
+// Each span adds one chunk that is not full.
+static_assert((kHashBytesMax / kernels::kChunkBytes + kHashSpansMax) * kernels::kDigestBytes <= kReadMax);
+
+constexpr int kRelaxedCapture = 2;
+constexpr unsigned kDeviceMap = 2;
+constexpr unsigned kNonBlocking = 1;
+// How long a call that unmaps may be held off before the permit is withdrawn;
+// then only what has begun is waited for.
+constexpr std::chrono::milliseconds kTurn{100};
+constexpr std::chrono::milliseconds kRunning{5000};
+constexpr int kIdleMs = 5000;
+
+using Clock = std::chrono::steady_clock;
+
+void pause(long ns) {
+  const timespec time{0, ns};
+  ::nanosleep(&time, nullptr);
+}
+
+std::uint32_t look(const std::uint32_t& word) {
+  return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
+}
+
+}  // namespace
+
+Trouble LiveGpu::failed(CuResult result, const char* what) const {
+  return {result == kCuOutOfMemory ? Reason::kOutOfMemory : Reason::kGpu,
+          std::string(what) + ": " + api_.describe(result)};
+}
+
+Trouble LiveGpu::open(int ordinal, const Uuid* gpu) {
+  gpu_ = gpu;
+  CuDevice device = 0;
+  if (const CuResult result = api_.device_get(&device, ordinal); result != kCuOk) return failed(result, "device");
+  // A thread of ours that calls what captures forbid would break a capture that
+  // the process has under way; in this mode it does not.
+  int mode = kRelaxedCapture;
+  if (const CuResult result = api_.capture_mode(&mode); result != kCuOk) return failed(result, "capture mode");
+  unsigned flags = 0;
+  int active = 0;
+  if (const CuResult result = api_.context_state(device, &flags, &active); result != kCuOk)
+    return failed(result, "state of the primary context");
+  if (active == 0) return {Reason::kNoContext, "the process has no live primary context on this GPU"};
+  if (const CuResult result = api_.context_retain(&context_, device); result != kCuOk)
+    return failed(result, "primary context");
+  device_ = device;
+  if (const CuResult result = api_.context_set(context_); result != kCuOk) return failed(result, "primary context");
+  return prepare();
+}
+
+Trouble LiveGpu::prepare() {
+  if (const CuResult result = api_.module_load(&module_, gpuwatch_agent_image); result != kCuOk)
+    return failed(result, "the agent's own kernels");
+  const std::pair<const char*, CuFunction*> wanted[] = {{"gpuwatch_agent_read", &read_},
+                                                        {"gpuwatch_agent_hash", &hash_}};
+  for (const auto& [name, place] : wanted)
+    if (const CuResult result = api_.module_function(place, module_, name); result != kCuOk)
+      return failed(result, name);
+  int least = 0;
+  int greatest = 0;
+  if (api_.stream_priorities(&least, &greatest) != kCuOk) least = 0;
+  if (const CuResult result = api_.stream_create(&stream_, kNonBlocking, least); result != kCuOk)
+    return failed(result, "stream");
+  void* host = nullptr;
+  if (const CuResult result = api_.host_allocate(&host, kHostBytes, kDeviceMap); result != kCuOk)
+    return failed(result, "pinned memory");
+  host_ = static_cast<std::uint8_t*>(host);
+  if (const CuResult result = api_.host_pointer(&host_address_, host, 0); result != kCuOk)
+    return failed(result, "pinned memory");
+  return {};
+}
+
+void LiveGpu::close() {
+  if (device_ < 0) return;
+  // What still waits on the GPU may look at the memory and the code: both stay.
+  const bool idle = stream_ == nullptr || idle_within(kIdleMs);
+  if (idle) {
+    if (stream_ != nullptr) api_.stream_destroy(stream_);
+    if (host_ != nullptr) api_.host_free(host_);
+    if (module_ != nullptr) api_.module_unload(module_);
+  }
+  api_.context_set(nullptr);
+  api_.context_release(device_);
+  device_ = -1;
+}
+
+bool LiveGpu::idle_within(int ms) {
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(ms);
+  for (;;) {
+    const CuResult result = api_.stream_query(stream_);
+    if (result != kCuNotReady) return true;  // done, or the context is dead: nothing runs any more
+    if (Clock::now() >= end) return false;
+    pause(200'000);
+  }
+}
+
+// Launches, then permits it while unmapping is held off. Waiting for the GPU in
+// there goes by the pinned memory alone: a thread that waits to unmap may hold
+// locks of libcuda.
+Trouble LiveGpu::run(CuFunction function, void** arguments, const std::vector<Span>& spans) {
+  if (!idle_within(kIdleMs)) return {Reason::kOccupied, "an earlier launch still waits for the GPU"};
+  AgentControl& control = *reinterpret_cast<AgentControl*>(host_);
+  std::memset(&control, 0, sizeof control);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (const CuResult result = api_.launch(function, kernels::kAgentBlocks, 1, 1, kernels::kAgentThreads, 1, 1, 0,
+                                          stream_, arguments, nullptr);
+      result != kCuOk)
+    return failed(result, "launch");
+  const auto withdraw = [&] { __atomic_store_n(&control.permit, kernels::kPermitWithdrawn, __ATOMIC_SEQ_CST); };
+  const auto all = [&](auto good) {
+    return std::all_of(std::begin(control.state), std::end(control.state),
+                       [&](const std::uint32_t& state) { return good(look(state)); });
+  };
+  bool done = false;
+  const bool mapped = memory_.while_mapped(spans, gpu_, [&] {
+    __atomic_store_n(&control.permit, kernels::kPermitGiven, __ATOMIC_SEQ_CST);
+    const Clock::time_point turn = Clock::now() + kTurn;
+    const auto ended = [](std::uint32_t state) { return state >= kernels::kBlockDone; };
+    while (!all(ended) && Clock::now() < turn) pause(20'000);
+    if (!all(ended)) {
+      withdraw();
+      const Clock::time_point last = Clock::now() + kRunning;
+      while (!all([](std::uint32_t state) { return state != kernels::kBlockThere; }) && Clock::now() < last)
+        pause(20'000);
+    }
+    done = all([](std::uint32_t state) { return state == kernels::kBlockDone; });
+  });
+  if (!mapped) withdraw();
+  const bool idle = idle_within(kIdleMs);
+  if (!mapped)
+    return {Reason::kUnproven, "the process's own driver calls do not prove that this address is mapped video memory"};
+  if (!idle || !done)
+    return {Reason::kOccupied, "the GPU did not come to the agent's launch in time: other work holds it"};
+  if (const CuResult result = api_.stream_query(stream_); result != kCuOk) return failed(result, "reading");
+  return {};
+}
+
+Trouble LiveGpu::read(const Span& span, std::vector<std::uint8_t>& out) {
+  kernels::AgentCopy copy{span.address, host_address_ + kDataAt, span.bytes};
+  CuPointer control = host_address_;
+  void* arguments[] = {&copy, &control};
+  if (Trouble trouble = run(read_, arguments, {span})) return trouble;
+  out.assign(host_ + kDataAt, host_ + kDataAt + span.bytes);
+  return {};
+}
+
+// Loading a module and running its code was seen to make instruction caches
+// fetch anew.
+Trouble LiveGpu::refresh() {
+  CuModule module = nullptr;
+  if (const CuResult result = api_.module_load(&module, gpuwatch_selftest_image); result != kCuOk)
+    return failed(result, "refresh");
+  const base::ScopeExit unload([&] { api_.module_unload(module); });
+  CuFunction function = nullptr;
+  if (const CuResult result = api_.module_function(&function, module, "gpuwatch_selftest"); result != kCuOk)
+    return failed(result, "refresh");
+  constexpr unsigned kThreads = 128;
+  CuPointer to = host_address_ + kDataAt;
+  CuPointer from = to + kThreads * sizeof(float);
+  void* arguments[] = {&to, &from};
+  if (const CuResult result = api_.launch(function, 1, 1, 1, kThreads, 1, 1, 0, stream_, arguments, nullptr);
+      result != kCuOk)
+    return failed(result, "refresh");
+  if (!idle_within(kIdleMs)) return {Reason::kOccupied, "the GPU did not come to the agent's launch in time"};
+  const CuResult result = api_.stream_query(stream_);
+  return result == kCuOk ? Trouble{} : failed(result, "refresh");
+}
+
+Trouble LiveGpu::hash(const AskHash& ask, std::vector<identify::Digest>& roots) {
+  if (ask.refresh)
+    if (Trouble trouble = refresh()) return trouble;
+  const HashPlan plan = plan_hash(ask.spans, Form::kTree);
+  const Level& first = plan.levels.front();
+  std::memcpy(host_ + kTablesAt, first.regions.data(), first.regions.size() * sizeof first.regions[0]);
+  kernels::Job job = job_of(plan, 0, Form::kTree, ask.nonce);
+  job.regions_address = host_address_ + kTablesAt;
+  job.out_address = host_address_ + kDataAt;
+  CuPointer control = host_address_;
+  void* arguments[] = {&job, &control};
+  if (Trouble trouble = run(hash_, arguments, ask.spans)) return trouble;
+  std::vector<std::uint8_t> digests(plan.digests * kernels::kDigestBytes);
+  std::memcpy(digests.data(), host_ + kDataAt, first.chunks * kernels::kDigestBytes);
+  host_levels(plan, Form::kTree, ask.nonce, digests);
+  roots.resize(plan.roots.size());
+  for (std::size_t i = 0; i < roots.size(); ++i)
+    std::memcpy(roots[i].data(), &digests[plan.roots[i] * kernels::kDigestBytes], sizeof roots[i]);
+  return {};
+}
+
+}  // namespace gpuwatch::probe::agent

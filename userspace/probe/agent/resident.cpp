@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/agent/resident.h"
+
+#include <algorithm>
+
+#include "probe/agent/wire.h"
+
+namespace gpuwatch::probe::agent {
+
+namespace {
+
+constexpr std::size_t kUnit = 16;
+constexpr std::size_t kGap = 128;  // zeros between what belongs together
+constexpr std::size_t kCodeUnitsMin = 4;
+
+// The last instructions of a function on sm_70 and later: EXIT, and the branch
+// to itself behind it.
+bool is_exit(const std::uint8_t* unit) {
+  return unit[0] == 0x4d && (unit[1] & 0x0f) == 0x09;
+}
+bool is_branch(const std::uint8_t* unit) {
+  return unit[0] == 0x47 && (unit[1] & 0x0f) == 0x09;
+}
+
+}  // namespace
+
+std::vector<Span> code_like(const Copy& copy) {
+  std::vector<Span> out;
+  const std::size_t size = copy.bytes.size() / kUnit * kUnit;
+  std::size_t begin = 0, last = 0, exits = 0, branches = 0;
+  bool inside = false;
+  const auto close = [&] {
+    if (inside && exits != 0 && branches != 0 && last + kUnit - begin >= kCodeUnitsMin * kUnit)
+      out.push_back({copy.address + begin, last + kUnit - begin});
+    inside = false;
+    exits = branches = 0;
+  };
+  for (std::size_t at = 0; at < size; at += kUnit) {
+    const std::uint8_t* unit = copy.bytes.data() + at;
+    if (std::all_of(unit, unit + kUnit, [](std::uint8_t byte) { return byte == 0; })) continue;
+    if (inside && at - last > kGap) close();
+    if (!inside) begin = at;
+    inside = true;
+    last = at;
+    exits += is_exit(unit) ? 1 : 0;
+    branches += is_branch(unit) ? 1 : 0;
+  }
+  close();
+  return out;
+}
+
+Failure ResidentCode::read(const std::vector<Span>& ranges, std::uint64_t max_bytes) {
+  ranges_ = ranges;
+  for (const Span& range : ranges) {
+    if (read_bytes_ + range.bytes > max_bytes) {
+      unread_bytes_ += range.bytes;
+      unread_reason_ = "the limit of " + std::to_string(max_bytes >> 20) + " MiB was reached";
+      continue;
+    }
+    Copy copy{range.address, {}};
+    copy.bytes.reserve(range.bytes);
+    std::string refused;
+    for (std::uint64_t at = 0; at < range.bytes && refused.empty(); at += kReadMax) {
+      std::vector<std::uint8_t> part;
+      const Span span{range.address + at, std::min(kReadMax, range.bytes - at)};
+      if (Failure failure = access_.read(span, part, refused)) return failure;
+      if (refused.empty()) copy.bytes.insert(copy.bytes.end(), part.begin(), part.end());
+    }
+    if (!refused.empty()) {
+      unread_bytes_ += range.bytes - copy.bytes.size();
+      unread_reason_ = refused;
+    }
+    read_bytes_ += copy.bytes.size();
+    if (!copy.bytes.empty()) copies_.push_back(std::move(copy));
+  }
+  rest_ = copies_;
+  explains_.assign(copies_.size(), false);
+  return {};
+}
+
+void ResidentCode::explain(const Found& found) {
+  for (std::size_t i = 0; i < rest_.size(); ++i) {
+    Copy& copy = rest_[i];
+    const std::uint64_t address = found.place.address;
+    const std::uint64_t bytes = found.function->text.size();
+    if (address < copy.address || !identify::fits(address - copy.address, bytes, copy.bytes.size())) continue;
+    std::fill_n(copy.bytes.begin() + static_cast<std::ptrdiff_t>(address - copy.address), bytes, 0);
+    explains_[i] = true;
+  }
+}
+
+Failure ResidentCode::find_whole(const std::vector<LiveModule>& modules, std::vector<LiveVerdict>& out) {
+  struct Entry {
+    const LiveModule* module;
+    const Function* function;
+  };
+  std::vector<Entry> wanted;
+  for (const LiveModule& module : modules)
+    for (const Function& function : module.code.functions) wanted.push_back({&module, &function});
+  // A module may have been loaded more than once: until nothing is found any more.
+  while (!wanted.empty()) {
+    std::vector<const Function*> functions;
+    for (const Entry& entry : wanted) functions.push_back(entry.function);
+    const std::vector<Place> places = locate(functions, rest_);
+    std::vector<Found> found;
+    std::vector<Entry> again;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (places[i].address == 0 || !places[i].exact) continue;
+      found.push_back({wanted[i].module, wanted[i].function, places[i]});
+      again.push_back(wanted[i]);
+    }
+    for (const Found& one : found) {
+      explain(one);
+      whole_.insert({one.module->label, one.function->name});
+    }
+    if (Failure failure = confirm(found, out)) return failure;
+    wanted = std::move(again);
+  }
+  return {};
+}
+
+Failure ResidentCode::find_changed(const std::vector<LiveModule>& modules, std::vector<LiveVerdict>& out) {
+  std::vector<const Function*> functions;
+  std::vector<const LiveModule*> owners;
+  for (const LiveModule& module : modules)
+    for (const Function& function : module.code.functions) {
+      functions.push_back(&function);
+      owners.push_back(&module);
+    }
+  const std::vector<Place> places = locate(functions, rest_);
+  std::vector<Found> found;
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    if (places[i].address != 0 && places[i].differences <= kChangedUnitsMax) {
+      found.push_back({owners[i], functions[i], places[i]});
+      continue;
+    }
+    if (whole_.contains({owners[i]->label, functions[i]->name})) continue;
+    LiveVerdict verdict;
+    verdict.module = owners[i];
+    verdict.function.name = functions[i]->name;
+    verdict.function.bytes = functions[i]->text.size();
+    verdict.function.relocations = functions[i]->relocations.size();
+    if (places[i].address != 0) {
+      verdict.function.verdict = Verdict::kNotProbed;
+      verdict.function.address = places[i].address;
+      verdict.function.reason = "something like it is resident, with " + std::to_string(places[i].differences) +
+                                " of " + std::to_string((functions[i]->text.size() + kUnit - 1) / kUnit) +
+                                " units of 16 bytes different: other code, or this one changed in large part";
+    } else if (unread_bytes_ != 0) {
+      verdict.function.verdict = Verdict::kNotProbed;
+      verdict.function.reason = "not found, and not all memory was read: " + unread_reason_;
+    } else {
+      verdict.function.verdict = Verdict::kNotResident;
+      verdict.function.reason = "nowhere in the code heap: not loaded, or not used yet";
+    }
+    out.push_back(std::move(verdict));
+  }
+  for (const Found& one : found) explain(one);
+  return confirm(found, out);
+}
+
+// Marks those of [begin, end) whose digests are not the expected ones, or which
+// the agent refuses; a refusal of many is taken apart to find whom it concerns.
+Failure ResidentCode::hash(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
+                           std::size_t begin, std::size_t end, std::vector<std::string>& refused) {
+  const std::vector<Span> part(spans.begin() + static_cast<std::ptrdiff_t>(begin),
+                               spans.begin() + static_cast<std::ptrdiff_t>(end));
+  for (int reading = 0; reading < 2; ++reading) {
+    const Nonce nonce = nonces_();
+    std::vector<identify::Digest> roots;
+    std::string why;
+    if (Failure failure = access_.hash(part, nonce, roots, why)) return failure;
+    if (!why.empty()) {
+      if (part.size() == 1) {
+        refused[begin] = why;
+        return {};
+      }
+      const std::size_t middle = begin + (end - begin) / 2;
+      if (Failure failure = hash(spans, expected, begin, middle, refused)) return failure;
+      return hash(spans, expected, middle, end, refused);
+    }
+    for (std::size_t i = begin; i < end; ++i)
+      if (roots[i - begin] != host_root(expected[i], Form::kTree, nonce)) refused[i] = "differ";
+  }
+  for (const Span& span : part) hashed_bytes_ += span.bytes;
+  return {};
+}
+
+Failure ResidentCode::confirm(const std::vector<Found>& found, std::vector<LiveVerdict>& out) {
+  const auto mapped = [&](std::uint64_t address) {
+    return std::any_of(ranges_.begin(), ranges_.end(), [&](const Span& range) {
+      return address >= range.address && address - range.address < range.bytes;
+    });
+  };
+  std::vector<LiveVerdict> verdicts;
+  std::vector<Span> spans;
+  std::vector<std::vector<std::uint8_t>> expected;
+  for (const Found& one : found) {
+    LiveVerdict verdict;
+    verdict.module = one.module;
+    FunctionVerdict& function = verdict.function;
+    function.name = one.function->name;
+    function.bytes = one.function->text.size();
+    function.address = one.place.address;
+    function.relocations = one.function->relocations.size();
+    if (function.bytes > kHashBytesMax) {
+      function.reason = "longer than the agent hashes at once";
+      out.push_back(std::move(verdict));
+      continue;
+    }
+    std::vector<std::uint8_t> bytes;
+    settle_function(one.module->code, *one.function, resident_at(copies_, function.address, function.bytes), copies_,
+                    mapped, {}, function, bytes);
+    spans.push_back({function.address, function.bytes});
+    expected.push_back(std::move(bytes));
+    verdicts.push_back(std::move(verdict));
+  }
+  std::vector<std::string> wrong(spans.size());
+  for (std::size_t begin = 0; begin < spans.size();) {
+    std::size_t end = begin;
+    for (std::uint64_t bytes = 0; end < spans.size() && end - begin < kHashSpansMax; ++end) {
+      bytes += spans[end].bytes;
+      if (bytes > kHashBytesMax) break;
+    }
+    if (Failure failure = hash(spans, expected, begin, end, wrong)) return failure;
+    begin = end;
+  }
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    FunctionVerdict& verdict = verdicts[i].function;
+    if (wrong[i].empty() && verdict.reason.empty()) {
+      verdict.verdict = verdict.relocations + verdict.loader_changes != 0 ? Verdict::kMatchRelocated : Verdict::kMatch;
+      verdict.resident = host_root(expected[i], Form::kPlain, {});
+    } else if (!wrong[i].empty() && wrong[i] != "differ") {
+      verdict.verdict = Verdict::kNotProbed;
+      verdict.reason = wrong[i];
+    } else {
+      verdict.verdict = Verdict::kDiffer;
+      std::vector<std::uint8_t> now;
+      std::string refused;
+      // Readings are of whole units and of bounded size.
+      for (std::uint64_t at = 0; at < spans[i].bytes / kUnit * kUnit && refused.empty(); at += kReadMax) {
+        std::vector<std::uint8_t> part;
+        const Span span{spans[i].address + at, std::min(kReadMax, spans[i].bytes / kUnit * kUnit - at)};
+        if (Failure failure = access_.read(span, part, refused)) return failure;
+        now.insert(now.end(), part.begin(), part.end());
+      }
+      tell_differences(expected[i], now, verdict);
+      if (verdict.different_bytes == 0 && verdict.reason.empty()) verdict.reason = "it changed while it was looked at";
+    }
+    out.push_back(std::move(verdicts[i]));
+  }
+  return {};
+}
+
+std::vector<ForeignBlock> ResidentCode::foreign() const {
+  std::vector<ForeignBlock> out;
+  for (std::size_t i = 0; i < rest_.size(); ++i) {
+    if (!explains_[i]) continue;
+    for (const Span& span : code_like(rest_[i])) {
+      const identify::Bytes bytes = resident_at(rest_, span.address, span.bytes);
+      out.push_back({span, host_root(bytes, Form::kPlain, {})});
+    }
+  }
+  return out;
+}
+
+}  // namespace gpuwatch::probe::agent

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/print.h"
+
+#include <sys/random.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/escape.h"
+
+namespace gpuwatch::probe {
+
+namespace {
+
+std::string hex(const std::vector<std::uint8_t>& bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string format(const char* form, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, form, value);
+  return text;
+}
+
+Nonce fresh_nonce() {
+  Nonce nonce{};
+  if (::getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) std::abort();
+  return nonce;
+}
+
+void Report::line(const nlohmann::json& object, const std::string& text) {
+  std::string out;
+  if (json_)
+    out = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  else
+    base::append_escaped(out, text);
+  out += '\n';
+  std::fputs(out.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+int Report::failure(const Failure& failure, int gpu) {
+  std::fprintf(stderr, "gpuwatch-probe: %s\n", failure.text.c_str());
+  if (json_) {
+    nlohmann::json object{
+        {"type", "error"}, {"reason", base::to_utf8(failure.text)}, {"exit_code", static_cast<int>(failure.outcome)}};
+    if (gpu >= 0) object["gpu"] = gpu;
+    line(object, "");
+  }
+  return static_cast<int>(failure.outcome);
+}
+
+void print_function(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report) {
+  nlohmann::json object{{"type", "kernel"},
+                        {"gpu", gpu},
+                        {"image", label},
+                        {"name", base::to_utf8(verdict.name)},
+                        {"verdict", to_string(verdict.verdict)},
+                        {"bytes", verdict.bytes},
+                        {"relocations", verdict.relocations},
+                        {"unchecked_relocations", verdict.unchecked}};
+  std::string text = std::string("  ") + to_string(verdict.verdict) + " " + verdict.name;
+  if (!verdict.reason.empty()) {
+    object["reason"] = base::to_utf8(verdict.reason);
+    text += ": " + verdict.reason;
+  }
+  if (verdict.loader_changes != 0) object["loader_changes"] = verdict.loader_changes;
+  if (verdict.verdict == Verdict::kDiffer) {
+    object["first_offset"] = verdict.first_offset;
+    object["different_bytes"] = verdict.different_bytes;
+    for (const CodeDifference& difference : verdict.differences)
+      object["differences"].push_back({{"offset", difference.offset},
+                                       {"expected", hex(difference.expected)},
+                                       {"resident", hex(difference.resident)}});
+    text += ", " + std::to_string(verdict.different_bytes) + " bytes, first at offset " +
+            std::to_string(verdict.first_offset);
+  }
+  if (verdict.verdict == Verdict::kMatch || verdict.verdict == Verdict::kMatchRelocated)
+    object["resident_sha256"] = identify::to_hex(verdict.resident);
+  const bool plain = verdict.verdict == Verdict::kMatch || verdict.verdict == Verdict::kMatchRelocated;
+  if (report.json() || !plain || !quiet) report.line(object, text);
+}
+
+void add_counts(const Totals& totals, nlohmann::json& object, std::string& text) {
+  for (int i = 0; i < 5; ++i) {
+    object[to_string(static_cast<Verdict>(i))] = totals.counts[i];
+    text +=
+        std::string(i == 0 ? " " : ", ") + std::to_string(totals.counts[i]) + " " + to_string(static_cast<Verdict>(i));
+  }
+}
+
+}  // namespace gpuwatch::probe

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of gpuwatch-probe, for people or as JSON; of both commands, the probe's
+// own process and the one that asks an agent. It decides nothing.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "probe/verify.h"
+
+namespace gpuwatch::probe {
+
+class Report {
+ public:
+  explicit Report(bool json) : json_(json) {}
+  void line(const nlohmann::json& object, const std::string& text);
+  int failure(const Failure& failure, int gpu);
+  bool json() const { return json_; }
+
+ private:
+  bool json_;
+};
+
+std::string format(const char* form, double value);
+Nonce fresh_nonce();
+
+struct Totals {
+  std::size_t counts[5] = {};
+  std::size_t modules = 0;
+  std::size_t skipped = 0;
+  std::uint64_t bytes = 0;
+  double gpu_ms = 0;
+};
+
+// One function; with `quiet`, for people, not when it is in order.
+void print_function(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report);
+// Adds the numbers of verdicts to a line of sums.
+void add_counts(const Totals& totals, nlohmann::json& object, std::string& text);
+
+}  // namespace gpuwatch::probe
