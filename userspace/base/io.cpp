@@ -2,6 +2,7 @@
 #include "base/io.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -32,6 +33,12 @@ Result<std::size_t> read_full(int fd, std::span<std::byte> out, OnSignal on_sign
     filled += static_cast<std::size_t>(n);
   }
   return filled;
+}
+
+Status must_be_plain(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
+  return Error(Code::kBadInput, path + ": is no regular file; put one there");
 }
 
 Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {

@@ -23,6 +23,10 @@ enum class OnSignal { kRetry, kFail };
 // person must be able to end while a pipe keeps them waiting.
 Result<std::size_t> read_full(int fd, std::span<std::byte> out, OnSignal on_signal = OnSignal::kRetry);
 
+// An error where `path` is there and no regular file: opening a pipe may wait
+// for ever. What is not there is left to whoever opens it.
+Status must_be_plain(const std::string& path);
+
 // A file of /proc or /sys as text without trailing newlines; longer ones than
 // `max_bytes` are an error.
 Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes = 1 << 20);

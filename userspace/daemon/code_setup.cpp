@@ -3,10 +3,13 @@
 
 #include <unistd.h>
 
+#include "base/io.h"
+
 namespace gpuwatch::daemon {
 
 using base::Error;
 using base::Result;
+using base::Status;
 
 Result<pipeline::CodeJudge> make_judge(const Settings& settings, std::vector<std::string>& files) {
   std::vector<std::string> names = settings.texts(Key::kBaselines);
@@ -14,6 +17,8 @@ Result<pipeline::CodeJudge> make_judge(const Settings& settings, std::vector<std
   if (names.empty() && ::access(pipeline::kDefaultBaseline, F_OK) == 0) files.emplace_back(pipeline::kDefaultBaseline);
   auto baselines = pipeline::Baselines::open(names);
   if (!baselines) return std::move(baselines.error()).with_context("code.baselines");
+  if (Status plain = base::must_be_plain(settings.text(Key::kPolicy)); !plain.ok())
+    return std::move(plain.error()).with_context("code.policy");
   auto policy = pipeline::read_policy(settings.text(Key::kPolicy));
   if (!policy) return std::move(policy.error()).with_context("code.policy");
   return pipeline::CodeJudge({}, std::move(*baselines), std::move(*policy));

@@ -11,7 +11,9 @@ namespace gpuwatch::daemon {
 
 namespace {
 
-constexpr std::size_t kBatch = 4096;
+// Small: the reader waits while a batch is handed out.
+constexpr std::size_t kBatch = 512;
+constexpr std::uint64_t kLossLookNs = 100'000'000;
 constexpr std::chrono::milliseconds kPause{100};
 constexpr std::uint64_t kPublishNs = 1'000'000'000;
 constexpr std::uint64_t kLookAfterNs = 5'000'000'000;
@@ -198,7 +200,11 @@ void Engine::rules_on(const Subject& subject, const sink::Item& cause, std::uint
 
 void Engine::emit_loss(const Loss& loss, std::uint64_t now_ns) {
   const sink::ItemPtr item = items_.loss(loss, now_ns);
-  tally_.count(*item);
+  // What had come as far as a sink is no lost record; it has a metric of its own.
+  if (loss.reason == kUnsent)
+    tally_.add(sink::Metric::kSinkUnsent, {loss.name}, loss.lost);
+  else
+    tally_.count(*item);
   if (loss_action_ == "ignore") return;
   say(Level::kWarning, item->text);
   outputs_->push(item, 0);
@@ -211,7 +217,10 @@ void Engine::emit_loss(const Loss& loss, std::uint64_t now_ns) {
 }
 
 void Engine::look_at_losses(std::uint64_t now_ns, bool last) {
-  if (!options_.losses || (!last && losses_told_ns_ != 0 && now_ns - losses_told_ns_ < loss_interval_ns_)) return;
+  // Asking costs a system call, during which the reader may have to wait.
+  if (!options_.losses || (!last && now_ns - losses_looked_ns_ < kLossLookNs)) return;
+  if (!last && losses_told_ns_ != 0 && now_ns - losses_told_ns_ < loss_interval_ns_) return;
+  losses_looked_ns_ = now_ns;
   const std::vector<LossTotal> totals = options_.losses();
   bool any = false;
   model::LossCounts ring;
@@ -219,7 +228,7 @@ void Engine::look_at_losses(std::uint64_t now_ns, bool last) {
     if (told_.size() <= i) told_.push_back(totals[i].told);
     if (i < ring.by_reason.size()) ring.by_reason[i] = totals[i].total;
     if (totals[i].total <= told_[i]) continue;
-    Loss loss{totals[i].source, totals[i].reason, totals[i].total - told_[i], totals[i].total, 0, {}};
+    Loss loss{totals[i].source, totals[i].reason, totals[i].total - told_[i], totals[i].total, 0, {}, {}};
     told_[i] = totals[i].total;
     if (totals[i].source == "queue") {
       if (const auto worst = intake_.worst(1); !worst.empty()) loss.cgroup_id = worst.front().first;

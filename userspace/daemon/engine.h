@@ -121,7 +121,7 @@ class Engine {
   std::uint64_t loss_interval_ns_ = 0;
 
   std::vector<std::uint64_t> told_;  // by place in the list of losses
-  std::uint64_t losses_told_ns_ = 0;
+  std::uint64_t losses_told_ns_ = 0, losses_looked_ns_ = 0;
   std::uint64_t published_ns_ = 0, looked_after_ns_ = 0;
   std::uint64_t records_ = 0, events_count_ = 0, alerts_ = 0, last_record_ns_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> suppressed_before_;  // of rules that were replaced

@@ -103,9 +103,10 @@ void Intake::push(const std::vector<model::RawRecord>& batch) {
   wake_.notify_one();
 }
 
-void Intake::wait_for_room() {
+bool Intake::wait_for_room() {
   std::unique_lock hold(lock_);
-  room_.wait_for(hold, std::chrono::milliseconds(200), [this] { return counts_.bytes <= limit_ / 2 || closed_; });
+  return room_.wait_for(hold, std::chrono::milliseconds(200),
+                        [this] { return counts_.bytes <= limit_ / 2 || closed_; });
 }
 
 void Intake::close() {

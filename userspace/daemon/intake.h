@@ -41,7 +41,8 @@ class Intake {
   // The reader's side. Copies the records; the batch may go then.
   void push(const std::vector<model::RawRecord>& batch);
   // For a source that can wait: until half of the room is free, or closed.
-  void wait_for_room();
+  // False: not yet, after a moment.
+  bool wait_for_room();
   // Nothing follows.
   void close();
 

@@ -114,13 +114,17 @@ ItemPtr Items::loss(const Loss& loss, std::uint64_t now_ns) const {
   line.time_unix_ns = item->time_unix_ns;
   line.host_name = host_name_;
   line.source = loss.source;
+  line.name = loss.name;
   line.reason = loss.reason;
   line.lost = loss.lost;
   line.lost_total = loss.total;
   line.cgroup_id = loss.cgroup_id;
   publish::append_json_loss(item->json, line);
   end_line(item->json);
-  item->text = "LOST " + std::to_string(loss.lost) + " records (" + loss.source + ": " + loss.reason + ")" +
+  item->text = (loss.reason == kUnsent
+                    ? "UNSENT up to " + std::to_string(loss.lost) + " items (" + loss.source + " " +
+                          base::escaped(loss.name) + ")"
+                    : "LOST " + std::to_string(loss.lost) + " records (" + loss.source + ": " + loss.reason + ")") +
                (loss.words.empty() ? "" : ": " + base::escaped(loss.words));
   return item;
 }

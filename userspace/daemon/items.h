@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "daemon/matcher.h"
 #include "model/gpu.h"
@@ -15,13 +16,18 @@
 
 namespace gpuwatch::daemon {
 
+// Items that a sink had not taken when the process before this one was killed:
+// at most so many did not go out.
+inline constexpr std::string_view kUnsent = "unsent";
+
 struct Loss {
-  std::string source;  // "ring", "queue", "daemon"
-  std::string reason;  // "ring_full", "flood", "full", "restart", "not_running"
+  std::string source;  // "ring", "queue", "daemon", "sink"
+  std::string reason;  // "ring_full", "flood", "full", "restart", "not_running", "unsent"
   std::uint64_t lost = 0;
   std::uint64_t total = 0;
   std::uint64_t cgroup_id = 0;
   std::string words;  // more for people; empty: none
+  std::string name;   // which sink
 };
 
 class Items {

@@ -29,4 +29,19 @@ std::optional<Loss> loss_since(const LastRun& last, std::uint64_t started_unix_n
   return loss;
 }
 
+std::vector<Loss> unsent_since(const std::vector<Unsent::Left>& left, bool same_boot) {
+  std::vector<Loss> losses;
+  for (const Unsent::Left& one : left) {
+    Loss loss;
+    loss.source = "sink";
+    loss.name = one.sink;
+    loss.reason = kUnsent;
+    loss.lost = loss.total = one.items;
+    loss.words = "they waited for it when the earlier process was killed, and may not have gone out";
+    if (!same_boot) loss.words += "; the machine went down since, so the number is what had reached the disk";
+    losses.push_back(std::move(loss));
+  }
+  return losses;
+}
+
 }  // namespace gpuwatch::daemon

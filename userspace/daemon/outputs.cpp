@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include "daemon/log.h"
 #include "daemon/netlink_sink.h"
@@ -51,11 +52,14 @@ sink::Rate per_minute(std::uint64_t count) {
 }  // namespace
 
 void Outputs::add(std::unique_ptr<Sink> sink, sink::QueueLimits limits, unsigned action, bool events) {
-  queues_.push_back({std::make_unique<sink::SinkQueue>(std::move(sink), limits), action, events});
+  auto waiting = unsent_ ? unsent_->count_for(sink->name()) : nullptr;
+  queues_.push_back({std::make_unique<sink::SinkQueue>(std::move(sink), limits, std::move(waiting)), action, events});
 }
 
-Result<std::shared_ptr<Outputs>> Outputs::open(const Settings& settings, bool live, std::vector<std::string>& notes) {
+Result<std::shared_ptr<Outputs>> Outputs::open(const Settings& settings, bool live, std::shared_ptr<Unsent> unsent,
+                                               std::vector<std::string>& notes) {
   auto outputs = std::make_shared<Outputs>();
+  outputs->unsent_ = std::move(unsent);
   sink::QueueLimits limits;
   limits.items = settings.number(Key::kSinkItems);
   limits.bytes = settings.number(Key::kSinkBytes);
@@ -129,11 +133,19 @@ bool Outputs::flush(std::chrono::milliseconds limit) {
 }
 
 void Outputs::stop(std::chrono::milliseconds limit) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  for (const Named& named : queues_) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    named.queue->stop(std::max(left, std::chrono::milliseconds(1)));
-  }
+  // All at a time: one that hangs takes nothing of the others' time.
+  std::vector<std::thread> stops;
+  stops.reserve(queues_.size());
+  for (const Named& named : queues_) stops.emplace_back([&named, limit] { named.queue->stop(limit); });
+  for (std::thread& stop : stops) stop.join();
+}
+
+std::string Outputs::left_behind() const {
+  std::string text;
+  for (const Named& named : queues_)
+    if (const std::uint64_t count = named.queue->counts().dropped_closed; count != 0)
+      text += (text.empty() ? "" : ", ") + named.queue->name() + " " + std::to_string(count);
+  return text;
 }
 
 bool same_outputs(const Settings& a, const Settings& b) {

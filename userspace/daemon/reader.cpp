@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/reader.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace gpuwatch::daemon {
@@ -13,6 +16,7 @@ constexpr std::chrono::milliseconds kPause{100};
 // Held records make the ring look worth reading all the time: while the worker
 // is at them, the look is repeated so often.
 constexpr std::chrono::milliseconds kHeldPause{2};
+constexpr int kNice = -10;
 
 }  // namespace
 
@@ -56,13 +60,17 @@ Status Reader::step(std::vector<model::RawRecord>& batch) {
   records_ += batch.size();
   intake_.push(batch);
   if (rings_ == nullptr)
-    intake_.wait_for_room();
+    while (!stop_ && !intake_.wait_for_room()) {
+    }
   else if (rings_->pressed() || intake_.idle())
     rings_->release_read();
   return {};
 }
 
 void Reader::run() {
+  // Whoever floods the ring may have all processors busy. Refused where the
+  // limit (LimitNICE= of the unit) does not allow it; it works without, too.
+  if (rings_ != nullptr) (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
   std::vector<model::RawRecord> batch;
   while (!ended_) {
     if (Status status = step(batch); !status.ok()) {

@@ -17,14 +17,22 @@
 
 namespace gpuwatch::daemon {
 
-// The same source for two threads: one reads, the other takes images.
+// The same source for several threads: one reads, others take images and ask
+// for losses. None of them waits for a reader that waits for a pipe, and the
+// reader waits for nobody who copies a large image.
 class SharedSource final : public source::Source {
  public:
-  explicit SharedSource(source::Source& inner) : inner_(inner) {}
+  // `live`: its next_batch() never waits; it counts losses as it goes.
+  SharedSource(source::Source& inner, bool live) : inner_(inner), live_(live) {}
 
   base::Status next_batch(std::vector<model::RawRecord>& batch) override {
     const std::lock_guard hold(lock_);
-    return inner_.next_batch(batch);
+    base::Status status = inner_.next_batch(batch);
+    if (!live_ && inner_.ended()) {
+      const std::lock_guard hold_lost(lost_lock_);
+      lost_ = inner_.lost();
+    }
+    return status;
   }
   bool ended() const override {
     const std::lock_guard hold(lock_);
@@ -36,18 +44,25 @@ class SharedSource final : public source::Source {
     return inner_.stop();
   }
   model::LossCounts lost() override {
-    const std::lock_guard hold(lock_);
-    return inner_.lost();
+    if (live_) {
+      const std::lock_guard hold(lock_);
+      return inner_.lost();
+    }
+    const std::lock_guard hold(lost_lock_);
+    return lost_;
   }
+  // Sources keep images apart from records: one taker beside the reader is fine.
   base::Result<source::ImageBytes> take_image(const gpuwatch_rec_image& image) override {
-    const std::lock_guard hold(lock_);
     return inner_.take_image(image);
   }
   const source::GwcapHeader& header() const override { return inner_.header(); }
 
  private:
   source::Source& inner_;
+  const bool live_;
   mutable std::mutex lock_;
+  std::mutex lost_lock_;
+  model::LossCounts lost_;  // of a recording: in its footer
 };
 
 class Reader {

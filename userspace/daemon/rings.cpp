@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/rings.h"
 
+#include <sys/resource.h>
+
 #include "daemon/log.h"
 #include "pipeline/module.h"
 
@@ -11,12 +13,16 @@ using base::Status;
 
 namespace {
 
+// A batch keeps its space in the ring until all of it is copied: small ones make
+// room soon.
+constexpr std::size_t kBatch = 512;
+
 Status resume(base::Fd ring, base::Fd memory, Rings& rings) {
   auto progress = Progress::adopt(std::move(memory));
   if (!progress) return std::move(progress.error());
   auto device = source::KmodDevice::adopt(std::move(ring));
   if (!device) return std::move(device.error());
-  auto source = source::KmodSource::resume(std::move(*device));
+  auto source = source::KmodSource::resume(std::move(*device), kBatch);
   if (!source) return std::move(source.error());
   rings.source = std::move(*source);
   rings.progress.emplace(std::move(*progress));
@@ -31,6 +37,7 @@ Status begin(const Settings& settings, Rings& rings) {
     say(Level::kWarning, sent.error().message());
   source::KmodOptions how;
   how.ring_bytes = settings.number(Key::kRingBytes);
+  how.batch_records = kBatch;
   how.filter.cgroup_fd = -1;
   how.hold_images = settings.flag(Key::kImages);
   auto source = source::KmodSource::start(std::move(*device), how);
@@ -46,6 +53,10 @@ Status begin(const Settings& settings, Rings& rings) {
 
 Result<Rings> open_rings(const Settings& settings, std::vector<KeptFd> kept, Notify& notify) {
   Rings rings;
+  // 20 minus the nice value that the reader may give itself; units do it by
+  // LimitNICE=, where this is refused.
+  constexpr rlimit kNiceLimit{30, 30};
+  (void)::setrlimit(RLIMIT_NICE, &kNiceLimit);
   base::Fd ring, memory;
   for (KeptFd& one : kept) (one.name == kRingName ? ring : memory) = std::move(one.fd);
   if (ring.valid() && memory.valid())

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <deque>
 #include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
@@ -26,6 +25,7 @@
 #include "daemon/notify.h"
 #include "daemon/privileges.h"
 #include "daemon/reader.h"
+#include "daemon/retired.h"
 #include "daemon/rings.h"
 #include "daemon/sink_watch.h"
 #include "daemon/status.h"
@@ -90,6 +90,7 @@ class Service {
  private:
   // All that needs privileges.
   Status prepare() {
+    ::signal(SIGHUP, SIG_IGN);  // there is nothing to reload yet
     std::vector<std::string> errors;
     settings_ = Settings::read(options_.config, options_.overrides, errors);
     if (!errors.empty()) return Error(base::Code::kBadInput, joined(errors));
@@ -109,6 +110,7 @@ class Service {
       auto replay = source::ReplaySource::open(options_.replay);
       if (!replay) return std::move(replay.error());
       if (settings_.flag(Key::kImages)) (*replay)->keep_images();
+      if (Status status = (*replay)->make_interruptible(); !status.ok()) return status;
       source_ = std::move(*replay);
     }
     if (!settings_.text(Key::kControlPath).empty()) {
@@ -126,7 +128,9 @@ class Service {
     sigemptyset(&set);
     for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, number);
     ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    ::signal(SIGHUP, SIG_DFL);
     ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error like a full disk
     signals_ = base::Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     wake_ = base::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!signals_.valid() || !wake_.valid()) return Error::from_errno("signalfd");
@@ -135,7 +139,7 @@ class Service {
     host_name_ = host_name();
     open_state();
     std::vector<std::string> notes;
-    auto outputs = Outputs::open(settings_, live_, notes);
+    auto outputs = Outputs::open(settings_, live_, unsent_, notes);
     if (!outputs) return std::move(outputs.error());
     outputs_ = std::move(*outputs);
     for (const std::string& note : notes) say(Level::kNotice, note);
@@ -150,7 +154,7 @@ class Service {
         say(Level::kWarning, images.error().message() + "; going on without the GPU modules that programs load");
     }
     source::Source& source = rings_ ? static_cast<source::Source&>(*rings_) : *source_;
-    shared_ = std::make_unique<SharedSource>(source);
+    shared_ = std::make_unique<SharedSource>(source, live_);
     recorder_ = std::make_unique<Recorder>(settings_.number(Key::kRecorderBytes));
     intake_ = std::make_unique<Intake>(settings_.number(Key::kQueueBytes));
     dumper_ = std::make_unique<Dumper>(*recorder_, source.header());
@@ -182,6 +186,13 @@ class Service {
       state_.emplace(std::move(*state));
     else
       say(Level::kWarning, state.error().message() + "; going on without memory of earlier runs");
+    if (state_) {
+      auto unsent = Unsent::open(settings_.text(Key::kStatePath) + ".sinks");
+      if (unsent)
+        unsent_ = std::move(*unsent);
+      else
+        say(Level::kWarning, unsent.error().message() + "; going on without counting what a kill leaves unsent");
+    }
     last_end_ = !state_ || !state_->last_run() ? "unknown" : state_->last_run()->clean ? "clean" : "killed";
   }
 
@@ -246,6 +257,9 @@ class Service {
 
   // What cannot be known of the time between two runs is said, once.
   void tell_last_run() {
+    if (unsent_)
+      for (Loss& loss : unsent_since(unsent_->left(), state_->last_run() && state_->last_run()->same_boot))
+        engine_->tell(std::move(loss));
     if (!live_ || !state_ || !state_->last_run()) return;
     if (auto loss = loss_since(*state_->last_run(), started_unix_ns_, resumed_)) engine_->tell(std::move(*loss));
   }
@@ -255,17 +269,9 @@ class Service {
     if (text == exposition_at_ && (exposition_ || text.empty())) return {};
     std::unique_ptr<sink::Exposition> made;
     if (!text.empty()) {
-      const std::size_t colon = text.rfind(':');
-      std::string host = text.substr(0, colon);
-      if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-      const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
-      if (host.empty() || port.empty() || port.size() > 5 ||
-          port.find_first_not_of("0123456789") != std::string::npos || std::stoul(port) > 65535)
-        return Error(base::Code::kBadInput, "sinks.prometheus.address: \"" + base::escaped(text) +
-                                                "\" is no ADDRESS:PORT; write it as 127.0.0.1:9847");
       sink::ExpositionOptions how;
-      how.address = host;
-      how.port = static_cast<std::uint16_t>(std::stoul(port));
+      if (Status status = sink::parse_address(text, how); !status.ok())
+        return std::move(status.error()).with_context("sinks.prometheus.address");
       auto opened = sink::Exposition::open(how, [this] { return sink::render(metrics_of(facts())); });
       if (!opened) return std::move(opened.error()).with_context("sinks.prometheus.address");
       made = std::move(*opened);
@@ -290,6 +296,7 @@ class Service {
     facts.missed = reader_->missed();
     if (progress_) facts.calls = progress_->calls();
     facts.last_end = last_end_;
+    if (unsent_) facts.unsent = unsent_->left();
     facts.live = live_;
     const std::lock_guard hold(lock_);
     facts.outputs = outputs_;
@@ -360,7 +367,7 @@ class Service {
     }
     std::shared_ptr<Outputs> outputs;
     if (error.empty() && !same_outputs(settings_, fresh)) {
-      auto opened = Outputs::open(fresh, live_, notes);
+      auto opened = Outputs::open(fresh, live_, unsent_, notes);
       if (opened)
         outputs = std::move(*opened);
       else
@@ -404,16 +411,7 @@ class Service {
       baselines_ = std::move(files);
       if (outputs) old = std::exchange(outputs_, outputs);
     }
-    if (old) retired_.push_back({std::move(old), base::monotonic_ns(), stop_time});
-  }
-
-  // Sinks that were replaced end once the worker has let go of them.
-  void end_retired(bool all) {
-    while (!retired_.empty() && (all || retired_.front().outputs.use_count() == 1 ||
-                                 base::monotonic_ns() - retired_.front().since_ns > 10'000'000'000)) {
-      retired_.front().outputs->stop(retired_.front().stop_time);
-      retired_.pop_front();
-    }
+    if (old) retired_.add(std::move(old), stop_time);
   }
 
   Status follow() {
@@ -485,7 +483,7 @@ class Service {
 
   void tick(std::uint64_t now) {
     keep_state(now);
-    end_retired(false);
+    retired_.look();
     sink_watch_.look(*outputs_, now);
     if (rings_) {
       auto info = rings_->device().info();
@@ -511,17 +509,19 @@ class Service {
 
   void end() {
     reader_->stop();
+    if (source_) source_->interrupt();
     reader_->join();
     engine_->join();
     control_.reset();
     dumper_.reset();
-    end_retired(true);
-    if (!outputs_->flush(settings_.duration(Key::kStopTime)))
-      say(Level::kWarning, "some sinks did not take all in time; see their counts in the metrics");
+    retired_.begin_end();
+    outputs_->stop(settings_.duration(Key::kStopTime));
+    retired_.finish();
+    if (const std::string left = outputs_->left_behind(); !left.empty())
+      say(Level::kWarning, "sinks did not take all in stop_time; dropped: " + left);
     textfile_ns_ = 0;
     tick(base::monotonic_ns());
     exposition_.reset();
-    outputs_->stop(settings_.duration(Key::kStopTime));
     if (state_)
       if (Status status = state_->stopped(base::realtime_ns(), reader_->records()); !status.ok())
         note_state(status.error());
@@ -542,12 +542,6 @@ class Service {
              std::to_string(view->alerts) + " alerts, lost " + std::to_string(lost) + reasons);
   }
 
-  struct Retired {
-    std::shared_ptr<Outputs> outputs;
-    std::uint64_t since_ns;
-    std::chrono::milliseconds stop_time;
-  };
-
   const ServiceOptions options_;
   const bool live_;
   Notify notify_;
@@ -562,18 +556,19 @@ class Service {
   std::optional<Progress> progress_;
   std::optional<source::KmodDevice> image_device_;
   std::unique_ptr<source::KmodSource> rings_;
-  std::unique_ptr<source::Source> source_;
+  std::unique_ptr<source::ReplaySource> source_;
   std::unique_ptr<SharedSource> shared_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Dumper> dumper_;
   std::optional<State> state_;
+  std::shared_ptr<Unsent> unsent_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<sink::Exposition> exposition_;
   std::string exposition_at_, state_trouble_, textfile_trouble_;
-  std::deque<Retired> retired_;
+  RetiredOutputs retired_;
   std::uint64_t alive_ns_ = 0, textfile_ns_ = 0;
   model::LossCounts told_before_;
 

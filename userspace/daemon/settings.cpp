@@ -50,7 +50,8 @@ class Settings::Reader {
 
   void file(const std::string& name, bool may_miss) {
     errors_.in(name);
-    auto text = base::read_text_file(name, kYamlMax + 1);
+    const base::Status plain = base::must_be_plain(name);
+    auto text = plain.ok() ? base::read_text_file(name, kYamlMax + 1) : base::Result<std::string>(plain.error());
     if (!text) {
       if (may_miss && text.error().code() == base::Code::kNotFound) return;
       errors_.add(text.error().message().find(name) == std::string::npos ? text.error().message()

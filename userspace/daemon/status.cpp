@@ -83,8 +83,9 @@ void gpu_metrics(const StatusFacts& facts, sink::Metrics& metrics) {
 
 std::string status_json(const StatusFacts& facts) {
   const EngineView& view = *facts.view;
-  Json lost = Json::object(), suppressed = Json::object(), worst = Json::array();
+  Json lost = Json::object(), unsent = Json::object(), suppressed = Json::object(), worst = Json::array();
   std::uint64_t lost_total = 0;
+  for (const Unsent::Left& left : facts.unsent) unsent[base::to_utf8(left.sink)] = left.items;
   for (const LossTotal& loss : view.losses) {
     if (loss.total == 0) continue;
     lost[loss.reason] = loss.total;
@@ -130,6 +131,7 @@ std::string status_json(const StatusFacts& facts) {
       {"calls_total", facts.calls},
       {"missed_total", facts.missed},
       {"last_end", facts.last_end},
+      {"unsent", unsent},
       {"cpu_seconds", cpu_seconds()},
       {"resident_bytes", resident_bytes()}};
   for (const std::string& path : facts.baselines) {

@@ -33,6 +33,7 @@ struct StatusFacts {
   bool resumed = false;                // went on with a ring of an earlier process
   std::uint64_t calls = 0;             // worked off, by earlier processes with the same ring, too
   std::uint64_t missed = 0;            // records that one had taken and not worked off
+  std::vector<Unsent::Left> unsent;    // when that one was killed
   std::string last_end;                // of the process before: "clean", "killed", "unknown"
   std::vector<std::string> baselines;  // files in use
   std::uint64_t scrapes = 0;

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/escape.h"
 #include "base/io.h"
 
 namespace gpuwatch::sink {
@@ -63,6 +64,20 @@ socklen_t address_of(const ExpositionOptions& options, sockaddr_storage& out, bo
 }
 
 }  // namespace
+
+Status parse_address(const std::string& text, ExpositionOptions& options) {
+  const std::size_t colon = text.rfind(':');
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (host.empty() || port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoul(port) > 65535)
+    return Error(base::Code::kBadInput,
+                 "\"" + base::escaped(text) + "\" is no ADDRESS:PORT; write it as 127.0.0.1:9847");
+  options.address = host;
+  options.port = static_cast<std::uint16_t>(std::stoul(port));
+  return {};
+}
 
 Request parse_request(std::string_view request) {
   const std::string_view line = request.substr(0, request.find_first_of("\r\n"));

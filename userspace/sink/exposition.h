@@ -28,6 +28,9 @@ struct ExpositionOptions {
   unsigned limit_ms = 5000;  // of a connection, in all
 };
 
+// Takes address and port of "127.0.0.1:9847" or "[::1]:9847" over.
+base::Status parse_address(const std::string& text, ExpositionOptions& options);
+
 // What a request that has come whole asks for.
 enum class Asked : std::uint8_t { kMetrics, kRoot, kOther, kMethod, kNonsense };
 struct Request {

@@ -42,11 +42,13 @@ Outcome guarded(Call&& call) {
 }  // namespace
 
 struct SinkQueue::State {
-  State(std::unique_ptr<Sink> owned, QueueLimits given) : sink(std::move(owned)), limits(given), name(sink->name()) {}
+  State(std::unique_ptr<Sink> owned, QueueLimits given, std::shared_ptr<WaitingCount> seen)
+      : sink(std::move(owned)), limits(given), name(sink->name()), seen_outside(std::move(seen)) {}
 
   const std::unique_ptr<Sink> sink;
   const QueueLimits limits;
   const std::string name;
+  const std::shared_ptr<WaitingCount> seen_outside;
   std::thread thread;
 
   mutable std::mutex mutex;
@@ -64,6 +66,10 @@ struct SinkQueue::State {
   std::uint64_t flush_target = 0;  // of `accepted`: all up to it is to be settled first
   Clock::time_point deadline = Clock::time_point::max();
 
+  // To be called whenever `counts.items` has changed.
+  void show() const {
+    if (seen_outside) seen_outside->store(counts.items, std::memory_order_relaxed);
+  }
   void run();
   void deliver(std::vector<ItemPtr>& batch);
   void settle(std::unique_lock<std::mutex>& lock, std::span<const ItemPtr> items, std::uint64_t QueueCounts::*where);
@@ -83,6 +89,7 @@ void SinkQueue::State::settle(std::unique_lock<std::mutex>&, std::span<const Ite
   counts.items -= items.size();
   counts.bytes -= bytes;
   in_hand -= items.size();
+  show();
 }
 
 void SinkQueue::State::note(const Outcome& outcome) {
@@ -200,8 +207,8 @@ void SinkQueue::State::tell(const Outcome& outcome) {
   if (outcome.error) note(outcome);
 }
 
-SinkQueue::SinkQueue(std::unique_ptr<Sink> sink, QueueLimits limits)
-    : state_(std::make_shared<State>(std::move(sink), limits)) {
+SinkQueue::SinkQueue(std::unique_ptr<Sink> sink, QueueLimits limits, std::shared_ptr<WaitingCount> waiting)
+    : state_(std::make_shared<State>(std::move(sink), limits, std::move(waiting))) {
   // The thread keeps its own share, for the case that it is left behind.
   state_->thread = std::thread([state = state_] {
     // Signals are for the program's own threads; SIGPIPE becomes EPIPE here.
@@ -236,6 +243,7 @@ bool SinkQueue::push(const ItemPtr& item) {
     ++state.counts.accepted;
     ++state.counts.items;
     state.counts.bytes += bytes;
+    state.show();
     wake = std::exchange(state.idle, false);
   }
   if (wake) state.work.notify_one();
@@ -273,6 +281,7 @@ bool SinkQueue::stop(milliseconds limit) {
       state.counts.dropped_closed += rest.size();
       state.counts.items -= rest.size();
       state.counts.bytes -= bytes;
+      state.show();
       state.work.notify_all();
       lock.unlock();
       state.sink->cancel();
@@ -282,6 +291,7 @@ bool SinkQueue::stop(milliseconds limit) {
         state.counts.dropped_closed += state.counts.items;
         state.counts.items = 0;
         state.counts.bytes = 0;
+        state.show();
         lock.unlock();
         state.thread.detach();
         return false;

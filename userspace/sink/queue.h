@@ -5,6 +5,7 @@
 // returns is left behind at stop with its thread; nothing of it is freed then.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -43,9 +44,13 @@ struct QueueCounts {
   std::uint64_t dropped() const { return dropped_full + dropped_failed + dropped_closed + rejected_closed; }
 };
 
+// QueueCounts::items, where somebody outside of this process can see it.
+using WaitingCount = std::atomic<std::uint64_t>;
+
 class SinkQueue {
  public:
-  explicit SinkQueue(std::unique_ptr<Sink> sink, QueueLimits limits = {});
+  explicit SinkQueue(std::unique_ptr<Sink> sink, QueueLimits limits = {},
+                     std::shared_ptr<WaitingCount> waiting = nullptr);
   ~SinkQueue();  // as stop(2 s)
   SinkQueue(const SinkQueue&) = delete;
   SinkQueue& operator=(const SinkQueue&) = delete;

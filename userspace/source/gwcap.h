@@ -97,8 +97,13 @@ class GwcapReader {
   // in memory, compressed, until taken; the oldest go beyond kGwcapKeptMax.
   void keep_images();
 
-  // The bytes of an image whose record was just given. Once.
+  // The bytes of an image whose record was given. Once. Another thread may ask
+  // while next() or next_batch() wait for a pipe.
   base::Result<std::vector<std::byte>> take_image(std::uint64_t id);
+
+  // As soon as `fd` is readable, a reader that waits for more of a pipe, and
+  // every later one, gets an error with ECANCELED. `fd` outlives this.
+  void end_when(int fd);
 
   // There once the end was reached in order.
   const std::optional<GwcapFooter>& footer() const;

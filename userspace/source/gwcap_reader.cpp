@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -59,6 +60,7 @@ struct GwcapReader::State {
   bool ended = false;
   std::optional<Error> broken;
   std::optional<KeptImages> images;  // there when asked for
+  int end_fd = -1;
 
   std::string kept() const {
     return std::to_string(records) + (records == 1 ? " record before it is good" : " records before it are good");
@@ -78,7 +80,7 @@ struct GwcapReader::State {
 
   // Reads exactly `out`; `at` then counts what was really there.
   Result<bool> take(std::span<std::byte> out) {
-    auto got = base::read_full(fd.get(), out, base::OnSignal::kFail);
+    auto got = end_fd < 0 ? base::read_full(fd.get(), out, base::OnSignal::kFail) : read_or_end(out);
     if (!got) {
       broken = std::move(got.error()).with_context(path);
       return *broken;
@@ -87,6 +89,7 @@ struct GwcapReader::State {
     return *got == out.size();
   }
 
+  Result<std::size_t> read_or_end(std::span<std::byte> out) const;
   Status read_header();
   Result<bool> load_block();
   Status check_block(const BlockHeader& head);
@@ -95,6 +98,26 @@ struct GwcapReader::State {
   Status restore_piece();
   Result<bool> have_records();
 };
+
+// Never waits in read(): a writer may stop in the middle of a block.
+Result<std::size_t> GwcapReader::State::read_or_end(std::span<std::byte> out) const {
+  std::size_t got = 0;
+  while (got < out.size()) {
+    pollfd ready[2] = {{fd.get(), POLLIN, 0}, {end_fd, POLLIN, 0}};
+    if (::poll(ready, 2, -1) < 0) {
+      if (errno == EINTR) continue;
+      return Error::from_errno("waiting for more");
+    }
+    if (ready[1].revents != 0) return Error(Code::kIo, "ended before its end", ECANCELED);
+    const ssize_t n = ::read(fd.get(), out.data() + got, out.size() - got);
+    if (n == 0) break;
+    if (n > 0)
+      got += static_cast<std::size_t>(n);
+    else if (errno != EINTR && errno != EAGAIN)
+      return Error::from_errno("reading");
+  }
+  return got;
+}
 
 Status GwcapReader::State::read_header() {
   FilePreamble preamble{};
@@ -264,6 +287,10 @@ std::uint64_t GwcapReader::records() const {
 }
 std::uint64_t GwcapReader::raw_bytes() const {
   return state_->raw_bytes;
+}
+
+void GwcapReader::end_when(int fd) {
+  state_->end_fd = fd;
 }
 
 void GwcapReader::keep_images() {

@@ -24,6 +24,7 @@ void KeptImages::add(std::span<const std::byte> stored, std::uint32_t raw_bytes)
   std::memcpy(&head, stored.data(), sizeof head);
   if (head.id == 0 || head.bytes > kGwcapImageMax || raw_bytes == 0) return;
   const auto frame = stored.subspan(sizeof head);
+  const std::lock_guard hold(lock_);
   Image& image = images_[head.id];
   if (head.at == 0 && image.pieces.empty()) image.bytes = head.bytes;
   // Out of order, or of another size than said before: it can't be whole.
@@ -39,11 +40,15 @@ void KeptImages::add(std::span<const std::byte> stored, std::uint32_t raw_bytes)
 }
 
 Result<std::vector<std::byte>> KeptImages::take(std::uint64_t id) {
-  const auto found = images_.find(id);
-  if (found == images_.end())
-    return Error(Code::kNotFound, "image " + std::to_string(id) + " is not in the file, or was left out of memory");
-  Image image = std::move(found->second);
-  drop(found);
+  Image image;
+  {
+    const std::lock_guard hold(lock_);
+    const auto found = images_.find(id);
+    if (found == images_.end())
+      return Error(Code::kNotFound, "image " + std::to_string(id) + " is not in the file, or was left out of memory");
+    image = std::move(found->second);
+    drop(found);
+  }
   if (image.next_at != image.bytes)
     return Error(Code::kBadInput, "image " + std::to_string(id) + " ends after " + std::to_string(image.next_at) +
                                       " of " + std::to_string(image.bytes) + " bytes");

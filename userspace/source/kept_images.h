@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // KeptImages: images of a .gwcap file between their blocks and the moment they
 // are taken, compressed as they lie in the file. A file is hostile: pieces that
-// do not fit together are no image, and memory is bounded.
+// do not fit together are no image, and memory is bounded. One thread may add
+// while another takes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -39,6 +41,7 @@ class KeptImages {
 
   void drop(std::map<std::uint64_t, Image>::iterator image);
 
+  std::mutex lock_;
   std::map<std::uint64_t, Image> images_;  // ids rise: the first is the oldest
   std::uint64_t kept_ = 0;                 // bytes of all frames
 };

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/replay_source.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 namespace gpuwatch::source {
 
 base::Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& path) {
@@ -14,7 +19,20 @@ base::Status ReplaySource::next_batch(std::vector<model::RawRecord>& batch) {
   if (ended_) return {};
   base::Status status = reader_.next_batch(batch);
   if (!status.ok() || batch.empty()) ended_ = true;
+  if (!status.ok() && end_.valid() && status.error().sys_errno() == ECANCELED) return {};
   return status;
+}
+
+base::Status ReplaySource::make_interruptible() {
+  end_ = base::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!end_.valid()) return base::Error::from_errno("eventfd");
+  reader_.end_when(end_.get());
+  return {};
+}
+
+void ReplaySource::interrupt() {
+  const std::uint64_t one = 1;
+  if (end_.valid()) (void)!::write(end_.get(), &one, sizeof one);
 }
 
 base::Status ReplaySource::stop() {

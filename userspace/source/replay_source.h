@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReplaySource: the records of a .gwcap file, as fast as they are asked for.
-// Damage is an error after all that precedes it was given.
+// ReplaySource: the records of a .gwcap file or pipe, as fast as they are asked
+// for and there. Damage is an error after all that precedes it was given.
 #pragma once
 
 #include <memory>
 
+#include "base/fd.h"
 #include "source/gwcap.h"
 #include "source/source.h"
 
@@ -26,7 +27,13 @@ class ReplaySource final : public Source {
   base::Result<ImageBytes> take_image(const gpuwatch_rec_image& image) override;
   const std::optional<GwcapFooter>& footer() const { return reader_.footer(); }
 
+  // From now on interrupt() ends it, from any thread, also while it waits for
+  // more of a pipe.
+  base::Status make_interruptible();
+  void interrupt();
+
  private:
+  base::Fd end_;  // before the reader, which looks at it
   GwcapReader reader_;
   bool ended_ = false;
 };

@@ -72,7 +72,7 @@ TEST_F(ItemsTest, AnAlertThatIsRelayedKeepsItsReason) {
 }
 
 TEST_F(ItemsTest, AnAlertOfALossHasNoProcess) {
-  const sink::ItemPtr loss = items_.loss({"ring", "ring_full", 7, 9, 0, {}}, 1);
+  const sink::ItemPtr loss = items_.loss({"ring", "ring_full", 7, 9, 0, {}, {}}, 1);
   rule_.message = "records\nlost";
   const sink::ItemPtr alert = items_.alert(*loss, 1, {&rule_, 0}, "a00000002");
   EXPECT_EQ(relayed_text(*alert), "records\\x0alost: LOST 7 records (ring: ring_full)");
