@@ -65,6 +65,10 @@ bench-kernel: all ## cost in guest instructions; writes build/bench/kernel.json
 fuzz: all ## fuzz the parsers, SECONDS_PER_TARGET each
 	$(Q)tests/fuzz/run $(SECONDS_PER_TARGET)
 
+test-sanitize: deps ## gpuwatchd and its unit tests under the address and thread sanitizers
+	$(Q)tests/sanitize/run address
+	$(Q)tests/sanitize/run thread
+
 style: deps ## licence lines, formatting, checkpatch, sparse
 	$(Q)tests/lint/style
 
@@ -88,5 +92,5 @@ regen: all ## rewrite generated files that are checked in
 clean: ## remove build/
 	$(Q)rm -rf build
 
-.PHONY: help deps all user kmod demo demo-replay check test test-vm test-debug test-gpu bench \
+.PHONY: help deps all user kmod demo demo-replay check test test-vm test-debug test-gpu test-sanitize bench \
 	bench-kernel fuzz style tidy dkms-check dkms-install install regen clean
