@@ -157,7 +157,7 @@ Failure Connection::connect() {
 Failure Connection::broken(const std::string& what) {
   // The end of its descriptors comes a moment before the end of a process.
   pollfd entry{process_.get(), POLLIN, 0};
-  if (process_.valid() && ::poll(&entry, 1, 2000) > 0)
+  if (process_.valid() && ::poll(&entry, 1, 10000) > 0)
     return {Outcome::kNoProcess, "process " + std::to_string(pid_) + " ended while it was asked"};
   return {Outcome::kNoAnswer, what};
 }
