@@ -89,10 +89,8 @@ void Engine::apply(const Settings& settings) {
 
 void Engine::reload(const Settings& settings, std::shared_ptr<Outputs> outputs) {
   const std::lock_guard hold(lock_);
-  posted_.emplace_back([this, settings, outputs = std::move(outputs)] {
-    if (outputs) outputs_ = outputs;
-    apply(settings);
-  });
+  next_settings_ = std::make_unique<Settings>(settings);
+  if (outputs) next_outputs_ = std::move(outputs);
 }
 
 void Engine::use_judge(pipeline::CodeJudge judge) {
@@ -112,10 +110,14 @@ void Engine::give_alert_numbers(std::uint64_t first, std::uint64_t end) {
 
 void Engine::do_posted() {
   std::vector<std::function<void()>> todo;
+  std::unique_ptr<Settings> settings;
   {
     const std::lock_guard hold(lock_);
     todo.swap(posted_);
+    settings = std::move(next_settings_);
+    if (next_outputs_) outputs_ = std::move(next_outputs_);
   }
+  if (settings) apply(*settings);
   for (const auto& task : todo) task();
 }
 

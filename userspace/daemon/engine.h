@@ -129,6 +129,8 @@ class Engine {
 
   mutable std::mutex lock_;  // what follows
   std::vector<std::function<void()>> posted_;
+  std::unique_ptr<Settings> next_settings_;  // of reloads the worker has not taken up, the newest
+  std::shared_ptr<Outputs> next_outputs_;
   std::shared_ptr<const EngineView> view_;
   std::thread thread_;
 };

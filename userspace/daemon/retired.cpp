@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/retired.h"
 
+#include <algorithm>
 #include <string>
 
-#include "base/clock.h"
 #include "daemon/log.h"
 
 namespace gpuwatch::daemon {
 
 namespace {
 
-// Each may hold full queues: with more of them a reload waits for the oldest.
+// Each may hold full queues: with more of them a reload waits for one to end.
 constexpr std::size_t kMost = 8;
-// A worker that is busy for longer keeps the outputs, but they end.
-constexpr std::uint64_t kHeldNs = 10'000'000'000;
 
 bool has_ended(const std::future<void>& ended) {
   return ended.valid() && ended.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
@@ -31,18 +29,21 @@ void RetiredOutputs::end(One& one) {
 }
 
 void RetiredOutputs::add(std::shared_ptr<Outputs> outputs, std::chrono::milliseconds stop_time) {
-  if (all_.size() >= kMost) {
-    end(all_.front());
-    all_.front().ended.wait();
-    all_.pop_front();
+  all_.push_back({std::move(outputs), stop_time, {}});
+  look();
+  // What the worker still holds is not ended under its hands: it would lose items.
+  while (all_.size() > kMost) {
+    const auto ending = std::find_if(all_.begin(), all_.end(), [](const One& one) { return one.ended.valid(); });
+    if (ending == all_.end()) return;
+    ending->ended.wait();
+    all_.erase(ending);
   }
-  all_.push_back({std::move(outputs), stop_time, base::monotonic_ns(), {}});
 }
 
 void RetiredOutputs::look() {
   for (One& one : all_)
-    if (one.outputs.use_count() == 1 || base::monotonic_ns() - one.since_ns > kHeldNs) end(one);
-  std::erase_if(all_, [](const One& one) { return has_ended(one.ended) && one.outputs.use_count() == 1; });
+    if (one.outputs.use_count() == 1) end(one);
+  std::erase_if(all_, [](const One& one) { return has_ended(one.ended); });
 }
 
 void RetiredOutputs::begin_end() {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <deque>
 #include <future>
 #include <memory>
@@ -31,7 +30,6 @@ class RetiredOutputs {
   struct One {
     std::shared_ptr<Outputs> outputs;
     std::chrono::milliseconds stop_time;
-    std::uint64_t since_ns;
     std::future<void> ended;
   };
 

@@ -11,7 +11,8 @@ namespace gpuwatch::identify {
 
 namespace {
 
-constexpr std::uint64_t kMemoryBytes = 160 << 20;  // of all workers; one larger image runs alone
+// Of all workers: two of the longest images of the CUDA libraries, as stored and inflated. One larger image runs alone.
+constexpr std::uint64_t kMemoryBytes = 320 << 20;
 constexpr std::uint64_t kStoredGroupBytes = 32 << 20;
 
 std::string request(Operation operation, std::uint64_t size, std::span<const Image> images) {

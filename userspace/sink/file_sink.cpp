@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace gpuwatch::sink {
 
@@ -53,7 +56,27 @@ Status mend_tail(int fd, const std::string& path, std::uint64_t& size) {
   return {};
 }
 
+// Who has a file open in this process. A sink that a reload replaced still writes
+// while the new one opens: what looks like half a line is one that grows.
+std::mutex claims_lock;
+std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const void>> claims;
+
 }  // namespace
+
+// The end of the file is mended by its first user.
+Status FileSink::claim(int fd, const struct stat& info, std::uint64_t& size) {
+  const std::lock_guard hold(claims_lock);
+  std::erase_if(claims, [](const auto& each) { return each.second.expired(); });
+  auto& known = claims[{info.st_dev, info.st_ino}];
+  std::shared_ptr<const void> claim = known.lock();
+  if (!claim) {
+    if (Status status = mend_tail(fd, options_.path, size); !status) return status;
+    claim = std::make_shared<const int>(fd);
+    known = claim;
+  }
+  claim_ = std::move(claim);
+  return {};
+}
 
 base::Result<std::unique_ptr<Sink>> FileSink::open(const FileOptions& options) {
   if (options.path.empty()) return Error(base::Code::kBadInput, "file sink: no path");
@@ -82,7 +105,8 @@ Status FileSink::reopen() {
   if (!S_ISREG(info.st_mode))
     return Error(base::Code::kBadInput, options_.path + ": is no regular file; use standard output for pipes");
   auto size = static_cast<std::uint64_t>(info.st_size);
-  if (Status status = mend_tail(fd.get(), options_.path, size); !status) return status;
+  const std::shared_ptr<const void> before = claim_;  // until the file before is closed
+  if (Status status = claim(fd.get(), info, size); !status) return status;
   file_ = std::move(fd);
   size_ = size;
   return {};
@@ -136,8 +160,10 @@ Outcome FileSink::write_file(std::span<const ItemPtr> items) {
     bytes += line_of(*items[whole++]).size() + 1;
   struct stat info {};
   if (done > bytes && ::fstat(file_.get(), &info) == 0 &&
-      ::ftruncate(file_.get(), info.st_size - static_cast<off_t>(done - bytes)) != 0)
+      ::ftruncate(file_.get(), info.st_size - static_cast<off_t>(done - bytes)) != 0) {
     file_.reset();  // opened again it is mended
+    claim_.reset();
+  }
   size_ += bytes;
   return Outcome::again(failure(options_.path, number), whole);
 }

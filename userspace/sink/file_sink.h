@@ -4,7 +4,10 @@
 // whole or not there: what a full disk cut off is taken back.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/fd.h"
@@ -40,6 +43,7 @@ class FileSink : public Sink {
   explicit FileSink(FileOptions options) : options_(std::move(options)) {}
   bool path_is_set() const { return !options_.path.empty(); }
   base::Status rotate();
+  base::Status claim(int fd, const struct stat& info, std::uint64_t& size);
   Outcome write_file(std::span<const ItemPtr> items);
   Outcome write_stream(std::span<const ItemPtr> items);
   const std::string& line_of(const Item& item) const {
@@ -47,6 +51,7 @@ class FileSink : public Sink {
   }
 
   FileOptions options_;
+  std::shared_ptr<const void> claim_;  // outlives file_
   base::Fd file_;
   int stream_ = -1;
   std::uint64_t size_ = 0;  // of the file, whole lines only

@@ -163,6 +163,24 @@ TEST(FileSink, MendsWhatAKilledWriterLeft) {
   }
 }
 
+// A reload opens the new sink while the old one writes: what is not yet a line is
+// left alone as long as somebody here may write its rest.
+TEST(FileSink, DoesNotMendWhatAnotherSinkIsWriting) {
+  const ScratchDir dir;
+  const std::string path = dir.file("log");
+  const std::string half = text(0, 2) + "{\"schema\":2,\"n\":";
+  auto before = opened({.path = path});
+  spill(path, half);
+  auto fresh = opened({.path = path});
+  EXPECT_EQ(slurp(path), half);
+  before.reset();
+  EXPECT_TRUE(fresh->reopen().ok());
+  EXPECT_EQ(slurp(path), half);
+  fresh.reset();
+  opened({.path = path});
+  EXPECT_EQ(slurp(path), text(0, 2));
+}
+
 TEST(FileSink, AStreamWhoseReaderIsGone) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
