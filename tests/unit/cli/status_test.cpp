@@ -182,7 +182,7 @@ TEST(Status, KeysAreThoseOfTheManual) {
     documented.insert(section.substr(at + 2, end - at - 2));
     at = section.find("**", end + 2);
   }
-  documented.erase("status");
+  for (const char* value : {"status", "none", "redirect", "kretprobe"}) documented.erase(value);  // no keys
   EXPECT_EQ(keys, documented);
 }
 
