@@ -4,16 +4,14 @@
 // program exports it. It allocates memory only for calls that map or unmap.
 #include "probe/own_calls.h"
 
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdarg>
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
-#include <optional>
+
+#include "probe/caller.h"
 
 namespace gpuwatch::probe {
 
@@ -28,38 +26,13 @@ RangeRecord& record() {
   return ranges;
 }
 
-// By the name that the descriptor was opened with: majors differ per machine.
-std::optional<RangeRecord::Node> node_of(int fd) {
-  char link[64];
-  char path[256];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const ssize_t length = ::readlink(link, path, sizeof path - 1);
-  if (length <= 0) return std::nullopt;
-  path[length] = 0;
-  const char* name = std::strrchr(path, '/');
-  if (name == nullptr) return std::nullopt;
-  if (std::strcmp(name, "/nvidia-uvm") == 0) return RangeRecord::Node::kUvm;
-  if (std::strcmp(name, "/nvidiactl") == 0) return RangeRecord::Node::kControl;
-  return std::nullopt;
-}
-
 void note(int fd, unsigned long request, const void* argument) {
-  if (argument == nullptr) return;
-  for (const RangeRecord::Node node : {RangeRecord::Node::kUvm, RangeRecord::Node::kControl}) {
-    const std::uint64_t bytes = RangeRecord::argument_bytes(node, request);
-    if (bytes == 0 || node_of(fd) != node) continue;
-    const identify::Bytes span(static_cast<const std::uint8_t*>(argument), bytes);
-    identify::Bytes parameters;
-    if (node == RangeRecord::Node::kControl && bytes >= 32) {
-      const auto pointer = identify::load<std::uint64_t>(span, 16);
-      const auto memory_class = identify::load<std::uint32_t>(span, 12);
-      // The kernel read those parameters just now: they are there.
-      if (pointer != 0 && (memory_class == kClassVideoMemory || memory_class == kClassSystemMemory))
-        parameters = identify::Bytes(reinterpret_cast<const std::uint8_t*>(pointer), 12);
-    }
-    const std::lock_guard guard(lock());
-    record().call(node, request, span, parameters);
-  }
+  RangeRecord::Node node;
+  if (argument == nullptr || !of_interest(fd, request, node)) return;
+  OwnCall call;
+  if (!take_call(node, request, argument, map_form(), true, call)) return;
+  const std::lock_guard guard(lock());
+  record().call(node, request, call.bytes(), call.allocation());
 }
 
 }  // namespace

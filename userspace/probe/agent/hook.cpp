@@ -6,13 +6,13 @@
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdarg>
-#include <cstdio>
 #include <cstring>
+
+#include "probe/caller.h"
 
 // Ours has a name that nobody else's can stand in for: "ioctl" may lead to another
 // library's even from in here.
@@ -39,57 +39,12 @@ F as_function(void* symbol) {
   return function;
 }
 
-// By the name that the descriptor was opened with: majors differ per machine.
-bool is_node(int fd, Node node) {
-  char link[64];
-  char path[256];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const ssize_t length = ::readlink(link, path, sizeof path - 1);
-  if (length <= 0) return false;
-  path[length] = 0;
-  const char* name = std::strrchr(path, '/');
-  return name != nullptr && std::strcmp(name, node == Node::kUvm ? "/nvidia-uvm" : "/nvidiactl") == 0;
-}
-
-// A caller's structure may be shorter than the form that we know: what is not
-// there must not be touched.
-std::size_t copy_in(std::uint64_t address, std::span<std::uint8_t> out) {
-  const iovec local{out.data(), out.size()};
-  const iovec remote{reinterpret_cast<void*>(address), out.size()};
-  const ssize_t got = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
-  return got > 0 ? static_cast<std::size_t>(got) : 0;
-}
-
-// The largest argument is that of a mapping call.
-constexpr std::size_t kArgumentMax = 9264;
-
-struct Interest {
-  Node node;
-  std::uint64_t bytes;
-};
-
-bool interest(int fd, unsigned long request, Interest& out) {
-  for (const Node node : {Node::kUvm, Node::kControl}) {
-    out = {node, RangeRecord::argument_bytes(node, request)};
-    if (out.bytes != 0 && out.bytes <= kArgumentMax && is_node(fd, node)) return true;
-  }
-  return false;
-}
-
-void note(const Interest& call, unsigned long request, const void* argument) {
-  std::uint8_t bytes[kArgumentMax];
-  const std::size_t got = copy_in(reinterpret_cast<std::uint64_t>(argument), {bytes, call.bytes});
-  if (got < call.bytes) return;
-  const identify::Bytes span(bytes, call.bytes);
-  std::uint8_t parameters[12];
-  std::size_t have = 0;
-  if (call.node == Node::kControl && call.bytes >= 32) {
-    // Objects other than memory are of no use here, and there are many.
-    const auto memory_class = identify::load<std::uint32_t>(span, 12);
-    if (memory_class != kClassVideoMemory && memory_class != kClassSystemMemory) return;
-    have = copy_in(identify::load<std::uint64_t>(span, 16), parameters);
-  }
-  mapped_memory().call(call.node, request, span, {parameters, have});
+void note(Node node, unsigned long request, const void* argument) {
+  OwnCall call;
+  // Not by trust in what the kernel has read: what a call takes away is noted
+  // before the kernel sees it, and both must be seen or none.
+  if (take_call(node, request, argument, map_form(), false, call))
+    mapped_memory().call(node, request, call.bytes(), call.allocation());
 }
 
 int forward(int fd, unsigned long request, void* argument) {
@@ -243,18 +198,18 @@ extern "C" int gpuwatch_agent_ioctl(int fd, unsigned long request, ...) noexcept
   va_start(list, request);
   void* argument = va_arg(list, void*);
   va_end(list);
-  Interest call{};
+  RangeRecord::Node node{};
   const int before = errno;
-  const bool wanted = argument != nullptr && interest(fd, request, call);
+  const bool wanted = argument != nullptr && gpuwatch::probe::of_interest(fd, request, node);
   // From here on it is not proven; and while it is read, this waits.
-  const bool takes = wanted && RangeRecord::takes_away(call.node, request);
-  if (takes) note(call, request, argument);
+  const bool takes = wanted && RangeRecord::takes_away(node, request);
+  if (takes) note(node, request, argument);
   errno = before;
   const int result = forward(fd, request, argument);
   if (wanted && !takes && result == 0) {
     const int kept = errno;
-    note(call, request, argument);
-    if (call.node == RangeRecord::Node::kUvm)
+    note(node, request, argument);
+    if (node == RangeRecord::Node::kUvm)
       if (void (*first)() = first_mapping.exchange(nullptr)) first();
     errno = kept;
   }

@@ -115,6 +115,7 @@ void map_heap() {
   put(map, 0, reinterpret_cast<std::uint64_t>(heap), 8);
   put(map, 8, kHeap, 8);
   put(map, 9240, 1, 8);
+  put(map, 9248, static_cast<std::uint64_t>(control), 4);
   put(map, 9252, 0xc1d00001, 4);
   put(map, 9256, 77, 4);
   if (::ioctl(uvm, 33, map.data()) == 0) mapped = true;
