@@ -2,52 +2,20 @@
 #include "probe/agent/live.h"
 
 #include <algorithm>
-#include <functional>
+#include <optional>
 
 #include "base/escape.h"
 #include "probe/agent/ask.h"
-#include "probe/agent/resident.h"
-#include "probe/images.h"
+#include "probe/agent/sources.h"
 #include "probe/tool.h"
-#include "scan/process_scan.h"
 
 namespace gpuwatch::probe::agent {
 
 namespace {
 
 constexpr std::uint64_t kHeapBlockMax = 64ull << 20;
-constexpr std::uint64_t kScanMemory = 8ull << 30;
-constexpr std::uint64_t kScanStep = 256ull << 20;
 constexpr std::uint32_t kHeapFlags = 0x1c101;
 constexpr std::size_t kForeignLines = 64;
-
-// The images of one file or of one place in memory.
-struct Source {
-  std::string label;
-  std::function<base::Result<std::vector<LoadableImage>>(std::uint32_t sm)> images;
-};
-
-class Collect : public scan::ScanSink {
- public:
-  void file(scan::MappedFile file) override {
-    auto fd = std::make_shared<base::Fd>(std::move(file.fd));
-    sources.push_back({file.path, [fd, size = file.size](std::uint32_t sm) {
-                         return base::Result<std::vector<LoadableImage>>(
-                             images_for(identify::FileSource(fd->get(), size), sm));
-                       }});
-  }
-  void memory(scan::MemoryImage image) override {
-    auto bytes = std::make_shared<std::vector<std::byte>>(std::move(image.bytes));
-    char label[64];
-    std::snprintf(label, sizeof label, "memory at 0x%llx", static_cast<unsigned long long>(image.address));
-    sources.push_back({label, [bytes](std::uint32_t sm) {
-                         const identify::Bytes span(reinterpret_cast<const std::uint8_t*>(bytes->data()),
-                                                    bytes->size());
-                         return base::Result<std::vector<LoadableImage>>(images_for(identify::MemorySource(span), sm));
-                       }});
-  }
-  std::vector<Source> sources;
-};
 
 class Access : public CodeAccess {
  public:
@@ -87,37 +55,6 @@ class Access : public CodeAccess {
   std::uint32_t device_;
 };
 
-struct Modules {
-  std::vector<LiveModule> modules;
-  std::size_t skipped = 0;
-  std::string reason;
-};
-
-Modules modules_of(const Source& source, std::uint32_t sm) {
-  Modules out;
-  auto images = source.images(sm);
-  if (!images.ok()) {
-    out.skipped = 1;
-    out.reason = images.error().message();
-    return out;
-  }
-  for (LoadableImage& image : *images) {
-    LiveModule module;
-    module.label = source.label + ", " + image.label;
-    std::string error = image.error;
-    if (error.empty() && image.ptx) error = "PTX: what the driver makes of it when it is loaded is not known here";
-    if (error.empty()) error = read_code(image.bytes, module.code);
-    if (error.empty() && module.code.relocatable) error = "relocatable code, which the driver does not load by itself";
-    if (!error.empty()) {
-      ++out.skipped;
-      out.reason = error;
-      continue;
-    }
-    out.modules.push_back(std::move(module));
-  }
-  return out;
-}
-
 // Ranges that may be code heap, the likeliest first.
 std::vector<Span> heap_ranges(const Facts& facts, std::uint32_t device) {
   std::vector<RangeFact> ranges;
@@ -135,20 +72,22 @@ const char* word(Sight sight) {
   return sight == Sight::kPreloaded ? "preloaded" : sight == Sight::kImport ? "injected" : "none";
 }
 
+// One GPU of the process. The agent holds things in the process as long as a
+// connection lasts, so there are two, with all the work on images between them:
+// one to learn which images are worth comparing, one to compare.
 class Live {
  public:
-  Live(const LiveOptions& options, Connection& connection, const Facts& facts, const std::vector<Source>& sources,
-       Report& report)
-      : options_(options), connection_(connection), facts_(facts), sources_(sources), report_(report) {}
+  Live(const LiveOptions& options, const std::vector<Source>& sources, Report& report)
+      : options_(options), sources_(sources), report_(report) {}
 
-  Failure device(std::uint32_t number, bool& finding);
+  Failure device(std::uint32_t number, const Facts& facts, bool& finding);
 
  private:
+  Failure compare(std::uint32_t number, const Modules& modules);
   void print(const LiveVerdict& verdict, int gpu);
+  Failure sum(const ResidentCode& code, int gpu);
 
   const LiveOptions& options_;
-  Connection& connection_;
-  const Facts& facts_;
   const std::vector<Source>& sources_;
   Report& report_;
   Totals totals_;
@@ -162,32 +101,54 @@ void Live::print(const LiveVerdict& verdict, int gpu) {
   print_function(verdict.function, base::to_utf8(verdict.module->label), gpu, false, report_);
 }
 
-Failure Live::device(std::uint32_t number, bool& finding) {
-  const DeviceFact& device = facts_.devices[number];
+Failure Live::device(std::uint32_t number, const Facts& facts, bool& finding) {
   const int gpu = static_cast<int>(number);
-  Access access(connection_, number);
+  std::optional<HeapIndex> index;
+  if (options_.image.empty()) {
+    Connection connection(options_.pid, {});
+    Facts now;
+    if (Failure failure = connection.open(now)) return failure;
+    Access access(connection, number);
+    ResidentCode code(access, fresh_nonce);
+    if (Failure failure = code.read(heap_ranges(now, number), options_.read_max)) return failure;
+    index.emplace(code.copies());
+  }
+  const Modules modules = modules_of(sources_, facts.devices[number].sm, index ? &*index : nullptr);
+  totals_.modules = modules.looked_at;
+  totals_.skipped = modules.skipped;
+  if (options_.kernel.empty()) totals_.counts[static_cast<int>(Verdict::kNotResident)] = modules.elsewhere;
+  if (!options_.image.empty())
+    for (const Skipped& skipped : modules.reasons)
+      report_.line({{"type", "module"},
+                    {"gpu", gpu},
+                    {"image", base::to_utf8(skipped.label)},
+                    {"verdict", "not-probed"},
+                    {"reason", base::to_utf8(skipped.reason)}},
+                   "  not-probed " + skipped.label + ": " + skipped.reason);
+  if (Failure failure = compare(number, modules)) return failure;
+  finding = finding || totals_.counts[static_cast<int>(Verdict::kDiffer)] != 0;
+  if (!options_.kernel.empty() &&
+      std::all_of(std::begin(totals_.counts), std::end(totals_.counts), [](std::size_t count) { return count == 0; }))
+    return {Outcome::kTrouble, "no image that was looked at has a kernel " + options_.kernel};
+  return {};
+}
+
+Failure Live::compare(std::uint32_t number, const Modules& modules) {
+  const int gpu = static_cast<int>(number);
+  Connection connection(options_.pid, {});
+  Facts facts;
+  if (Failure failure = connection.open(facts)) return failure;
+  Access access(connection, number);
   ResidentCode code(access, fresh_nonce);
-  if (Failure failure = code.read(heap_ranges(facts_, number), options_.read_max)) return failure;
-  for (const bool changed : {false, true})
-    for (const Source& source : sources_) {
-      const Modules modules = modules_of(source, device.sm);
-      if (!changed) {
-        totals_.modules += modules.modules.size();
-        totals_.skipped += modules.skipped;
-        if (modules.skipped != 0 && !options_.image.empty())
-          report_.line({{"type", "module"},
-                        {"gpu", gpu},
-                        {"image", base::to_utf8(source.label)},
-                        {"verdict", "not-probed"},
-                        {"reason", base::to_utf8(modules.reason)}},
-                       "  not-probed " + source.label + ": " + modules.reason);
-      }
-      std::vector<LiveVerdict> verdicts;
-      if (Failure failure =
-              changed ? code.find_changed(modules.modules, verdicts) : code.find_whole(modules.modules, verdicts))
-        return failure;
-      for (const LiveVerdict& verdict : verdicts) print(verdict, gpu);
-    }
+  if (Failure failure = code.read(heap_ranges(facts, number), options_.read_max)) return failure;
+  std::vector<LiveVerdict> verdicts;
+  if (Failure failure = code.find_whole(modules.modules, verdicts)) return failure;
+  if (Failure failure = code.find_changed(modules.modules, verdicts)) return failure;
+  for (const LiveVerdict& verdict : verdicts) print(verdict, gpu);
+  return sum(code, gpu);
+}
+
+Failure Live::sum(const ResidentCode& code, int gpu) {
   const std::vector<ForeignBlock> foreign = code.foreign();
   std::uint64_t foreign_bytes = 0;
   for (std::size_t i = 0; i < foreign.size(); ++i) {
@@ -225,33 +186,6 @@ Failure Live::device(std::uint32_t number, bool& finding) {
     text += "; a " + tool + " is attached to it, which changes code by itself";
   }
   report_.line(object, text);
-  finding = finding || totals_.counts[static_cast<int>(Verdict::kDiffer)] != 0;
-  if (!options_.kernel.empty() &&
-      std::all_of(std::begin(totals_.counts), std::end(totals_.counts), [](std::size_t count) { return count == 0; }))
-    return {Outcome::kTrouble, "no image that was looked at has a kernel " + options_.kernel};
-  return {};
-}
-
-Failure collect(const LiveOptions& options, std::vector<Source>& out) {
-  if (!options.image.empty()) {
-    const std::string path = options.image;
-    auto first = images_of_file(path, 0);
-    if (!first.ok()) return {Outcome::kTrouble, first.error().message()};
-    out.push_back({path, [path](std::uint32_t sm) { return images_of_file(path, sm); }});
-    return {};
-  }
-  scan::ScanOptions limits;
-  limits.memory_bytes = kScanMemory;
-  scan::ProcessScan scan(limits);
-  Collect sink;
-  for (;;) {
-    const auto done = scan.step(static_cast<std::uint32_t>(options.pid), kScanStep, sink);
-    if (!done.ok())
-      return {done.error().code() == base::Code::kPermission ? Outcome::kDenied : Outcome::kNoProcess,
-              done.error().message()};
-    if (done.value()) break;
-  }
-  out = std::move(sink.sources);
   return {};
 }
 
@@ -260,8 +194,10 @@ Failure collect(const LiveOptions& options, std::vector<Source>& out) {
 int probe_process(const LiveOptions& options, Report& report) {
   std::vector<Source> sources;
   Facts facts;
-  Connection connection(options.pid, {});
-  if (Failure failure = connection.open(facts)) return report.failure(failure, -1);
+  {
+    Connection connection(options.pid, {});
+    if (Failure failure = connection.open(facts)) return report.failure(failure, -1);
+  }
   report.line({{"type", "process"},
                {"pid", options.pid},
                {"agent", word(facts.sight)},
@@ -279,7 +215,9 @@ int probe_process(const LiveOptions& options, Report& report) {
                            "not-probed: the agent does not see the driver calls of this process, so that no address is "
                            "proven to be mapped; start it with the agent in LD_PRELOAD, too"},
                           -1);
-  if (Failure failure = collect(options, sources)) return report.failure(failure, -1);
+  if (Failure failure =
+          options.image.empty() ? sources_of_process(options.pid, sources) : source_of_file(options.image, sources))
+    return report.failure(failure, -1);
   bool finding = false;
   bool any = false;
   for (std::uint32_t number = 0; number < facts.devices.size(); ++number) {
@@ -289,8 +227,8 @@ int probe_process(const LiveOptions& options, Report& report) {
     any = true;
     report.line({{"type", "gpu"}, {"gpu", number}, {"sm", device.sm}, {"multiprocessors", device.multiprocessors}},
                 "GPU " + std::to_string(number) + " of the process: sm_" + std::to_string(device.sm));
-    Live live(options, connection, facts, sources, report);
-    if (Failure failure = live.device(number, finding)) return report.failure(failure, static_cast<int>(number));
+    Live live(options, sources, report);
+    if (Failure failure = live.device(number, facts, finding)) return report.failure(failure, static_cast<int>(number));
   }
   if (!any)
     return report.failure({Outcome::kNoGpu, "the process has no live primary context on " +

@@ -64,6 +64,7 @@ class ResidentCode {
   // Blocks with instructions that nothing explained, in ranges where something was.
   std::vector<ForeignBlock> foreign() const;
 
+  const std::vector<Copy>& copies() const { return copies_; }
   std::uint64_t read_bytes() const { return read_bytes_; }
   std::uint64_t unread_bytes() const { return unread_bytes_; }
   std::uint64_t hashed_bytes() const { return hashed_bytes_; }
