@@ -4,7 +4,9 @@
 // and the offset; and what changes nothing must not be an alarm. Prints TAP;
 // ends with 77 and the reason where there is no GPU.
 //
-// usage: gpu-tamper CUBIN [TIMES]     the cubin: for this GPU, of several functions
+// usage: gpu-tamper CUBIN TABLES [TIMES]
+//   CUBIN: for this GPU, of several functions      TABLES: of tests/gpu/tables.ptx
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -241,14 +243,123 @@ void no_alarms(Session& session, const LoadableImage& image, int times) {
   });
 }
 
+// Kernels that go by constant banks, and where those lie.
+class Tables {
+ public:
+  Tables(Session& session, const LoadableImage& image) : session_(session), probe_(session, nonce) {
+    must(probe_.load(image));
+    const DriverApi& api = session.api();
+    if (api.module_function(&jump_, probe_.module(), "jump") != kCuOk ||
+        api.module_function(&addresses_, probe_.module(), "addresses") != kCuOk ||
+        api.memory_allocate(&out_, 256) != kCuOk)
+      give_up({Outcome::kTrouble, "the tables' kernels cannot be run"});
+  }
+  ~Tables() { session_.api().memory_free(out_); }
+  Tables(const Tables&) = delete;
+  Tables& operator=(const Tables&) = delete;
+
+  ModuleVerdict check() { return ::check(probe_); }
+  std::uint32_t jump(std::uint32_t which) {
+    void* arguments[] = {&out_, &which};
+    return run(jump_, arguments);
+  }
+  std::uint32_t first() {
+    void* arguments[] = {&out_};
+    return run(addresses_, arguments);
+  }
+  CuPointer second() {
+    CuPointer address = 0;
+    std::size_t bytes = 0;
+    session_.api().module_global(&address, &bytes, probe_.module(), "second");
+    return address;
+  }
+  void unload() { must(probe_.unload()); }
+
+ private:
+  std::uint32_t run(CuFunction function, void** arguments) {
+    const DriverApi& api = session_.api();
+    std::uint32_t value = 0;
+    if (api.launch(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) != kCuOk || api.synchronize() != kCuOk ||
+        api.memory_to_host(&value, out_, sizeof value) != kCuOk)
+      give_up({Outcome::kFault, "a kernel that goes by a table"});
+    return value;
+  }
+
+  Session& session_;
+  ImageProbe probe_;
+  CuFunction jump_ = nullptr, addresses_ = nullptr;
+  CuPointer out_ = 0;
+};
+
+const FunctionVerdict* bank_of(const ModuleVerdict& verdict, const char* name) {
+  for (const FunctionVerdict& bank : verdict.banks)
+    if (bank.name == name) return &bank;
+  return nullptr;
+}
+
+bool banks_good(const ModuleVerdict& verdict) {
+  return all_good(verdict) && std::all_of(verdict.banks.begin(), verdict.banks.end(),
+                                          [](const FunctionVerdict& bank) { return good(bank.verdict); });
+}
+
+void tables(Session& session, const LoadableImage& image, int times) {
+  Tables code(session, image);
+  const ModuleVerdict clean = code.check();
+  const FunctionVerdict* jumps = bank_of(clean, ".nv.constant2.jump");
+  const FunctionVerdict* addresses = bank_of(clean, ".nv.constant4");
+  for (const FunctionVerdict& bank : clean.banks)
+    std::printf("# %s: %s at 0x%llx %s\n", bank.name.c_str(), to_string(bank.verdict),
+                static_cast<unsigned long long>(bank.address), bank.reason.c_str());
+  const auto told_in = [&](const char* name, std::uint64_t word) {
+    const ModuleVerdict verdict = code.check();
+    const FunctionVerdict* bank = bank_of(verdict, name);
+    return all_good(verdict) && bank != nullptr && bank->verdict == Verdict::kDiffer && bank->first_offset / 4 == word;
+  };
+  if (jumps == nullptr || addresses == nullptr || !banks_good(clean)) {
+    all_of("constant banks as loaded", 1, [] { return false; });
+    return;
+  }
+  std::vector<std::uint8_t> table;
+  must(session.read({jumps->address, 32}, table));
+  int redirected = 0;
+  all_of(
+      "a jump table's entry changed in constant bank 2", times,
+      [&] {
+        const std::uint32_t from = static_cast<std::uint32_t>(dice() % 8);
+        const std::uint32_t to = (from + 1 + static_cast<std::uint32_t>(dice() % 7)) % 8;
+        const std::uint64_t place = jumps->address + 4 * from;
+        must(session.store(place, identify::load<std::uint32_t>(table, 4 * to), 1));
+        const bool right = told_in(".nv.constant2.jump", from);
+        redirected += code.jump(from) == 100 + to ? 1 : 0;
+        must(session.store(place, identify::load<std::uint32_t>(table, 4 * from), 1));
+        return right && banks_good(code.check()) && code.jump(from) == 100 + from;
+      },
+      [&] { return "the kernel went the other way in " + std::to_string(redirected); });
+  std::vector<std::uint8_t> pointers;
+  must(session.read({addresses->address, 16}, pointers));
+  const auto first = identify::load<std::uint32_t>(pointers, 0);
+  int other = 0;
+  all_of(
+      "an address changed in constant bank 4", times,
+      [&] {
+        must(session.store(addresses->address, static_cast<std::uint32_t>(code.second()), 1));
+        const bool right = told_in(".nv.constant4", 0);
+        other += code.first() == 9 ? 1 : 0;
+        must(session.store(addresses->address, first, 1));
+        return right && banks_good(code.check()) && code.first() == 7;
+      },
+      [&] { return "the kernel read the other variable in " + std::to_string(other); });
+  code.unload();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 3) {
-    std::fprintf(stderr, "usage: gpu-tamper CUBIN [TIMES]\n");
+  if (argc < 3 || argc > 4) {
+    std::fprintf(stderr, "usage: gpu-tamper CUBIN TABLES [TIMES]\n");
     return 2;
   }
-  const int times = argc == 3 ? std::atoi(argv[2]) : 100;
+  const int times = argc == 4 ? std::atoi(argv[3]) : 100;
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   auto api = open_driver("libcuda.so.1");
   if (!api.ok() || api->init(0) != kCuOk) {
@@ -260,22 +371,27 @@ int main(int argc, char** argv) {
   must(Session::facts(*api, 0, facts));
   must(session.open(facts));
   const auto sm = static_cast<std::uint32_t>(facts.major * 10 + facts.minor);
-  auto images = images_of_file(argv[1], sm);
-  if (!images.ok()) give_up({Outcome::kTrouble, images.error().message()});
-  if (images->size() != 1) {
-    std::printf("1..0 # SKIP %s has no code for sm_%u\n", argv[1], sm);
-    return 77;
+  LoadableImage files[2];
+  for (int i = 0; i < 2; ++i) {
+    auto images = images_of_file(argv[1 + i], sm);
+    if (!images.ok()) give_up({Outcome::kTrouble, images.error().message()});
+    if (images->size() != 1) {
+      std::printf("1..0 # SKIP %s has no code for sm_%u\n", argv[1 + i], sm);
+      return 77;
+    }
+    files[i] = std::move(images->front());
   }
   const LoadableImage selftest = selftest_image(sm);
-  stores(session, images->front(), times, "stored to by a kernel of the same context",
+  stores(session, files[0], times, "stored to by a kernel of the same context",
          [&](std::uint64_t address, std::uint32_t value) { must(session.store(address, value, 1)); });
-  stores(session, images->front(), times, "cuMemsetD32 from the host", [&](std::uint64_t address, std::uint32_t value) {
+  stores(session, files[0], times, "cuMemsetD32 from the host", [&](std::uint64_t address, std::uint32_t value) {
     if (const CuResult result = api->memory_fill_32(address, value, 1); result != kCuOk)
       give_up(session.failed(result, "cuMemsetD32"));
     must({api->synchronize() == kCuOk ? Outcome::kOk : Outcome::kFault, "after cuMemsetD32"});
   });
   runs(session, selftest, times);
-  no_alarms(session, images->front(), times / 5 + 1);
+  tables(session, files[1], times);
+  no_alarms(session, files[0], times / 5 + 1);
   std::printf("1..%d\n%d passed, %d failed, 0 skipped\n", tests, tests - failed, failed);
   return failed == 0 ? 0 : 1;
 }

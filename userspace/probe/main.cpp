@@ -72,6 +72,10 @@ void print(const ModuleVerdict& module, const std::string& label, int gpu, Repor
     // For people what is in order is counted; JSON has all.
     print_function(verdict, label, gpu, module.functions.size() > 8, report);
   }
+  for (const FunctionVerdict& verdict : module.banks) {
+    ++totals.banks[static_cast<int>(verdict.verdict)];
+    print_bank(verdict, label, gpu, true, report);
+  }
   totals.bytes += module.hashed_bytes;
   totals.gpu_ms += static_cast<double>(module.gpu_ms);
   ++totals.modules;
@@ -130,8 +134,8 @@ Failure probe_image(Session& session, const DeviceFacts& facts, const Options& o
   for (const std::size_t count : totals.counts) all += count;
   if (all == 0 && !options.kernel.empty())
     return {Outcome::kTrouble, "no kernel " + options.kernel + " in " + options.image};
-  finding = finding || totals.counts[static_cast<int>(Verdict::kDiffer)] != 0 ||
-            totals.counts[static_cast<int>(Verdict::kNotResident)] != 0;
+  for (const Verdict bad : {Verdict::kDiffer, Verdict::kNotResident})
+    finding = finding || totals.counts[static_cast<int>(bad)] != 0 || totals.banks[static_cast<int>(bad)] != 0;
   return {};
 }
 

@@ -58,8 +58,11 @@ int Report::failure(const Failure& failure, int gpu) {
   return static_cast<int>(failure.outcome);
 }
 
-void print_function(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report) {
-  nlohmann::json object{{"type", "kernel"},
+namespace {
+
+void print_verdict(const char* type, const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet,
+                   Report& report) {
+  nlohmann::json object{{"type", type},
                         {"gpu", gpu},
                         {"image", label},
                         {"name", base::to_utf8(verdict.name)},
@@ -89,12 +92,32 @@ void print_function(const FunctionVerdict& verdict, const std::string& label, in
   if (report.json() || !plain || !quiet) report.line(object, text);
 }
 
+}  // namespace
+
+void print_function(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report) {
+  print_verdict("kernel", verdict, label, gpu, quiet, report);
+}
+
+void print_bank(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report) {
+  print_verdict("constant_bank", verdict, label, gpu, quiet, report);
+}
+
 void add_counts(const Totals& totals, nlohmann::json& object, std::string& text) {
   for (int i = 0; i < 5; ++i) {
     object[to_string(static_cast<Verdict>(i))] = totals.counts[i];
     text +=
         std::string(i == 0 ? " " : ", ") + std::to_string(totals.counts[i]) + " " + to_string(static_cast<Verdict>(i));
   }
+  nlohmann::json banks;
+  std::string bank_text;
+  for (int i = 0; i < 5; ++i) {
+    banks[to_string(static_cast<Verdict>(i))] = totals.banks[i];
+    if (totals.banks[i] != 0)
+      bank_text += (bank_text.empty() ? "; constant banks: " : ", ") + std::to_string(totals.banks[i]) + " " +
+                   to_string(static_cast<Verdict>(i));
+  }
+  object["constant_banks"] = banks;
+  text += bank_text;
 }
 
 }  // namespace gpuwatch::probe

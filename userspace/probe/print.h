@@ -25,7 +25,8 @@ std::string format(const char* form, double value);
 Nonce fresh_nonce();
 
 struct Totals {
-  std::size_t counts[5] = {};
+  std::size_t counts[5] = {};  // of functions
+  std::size_t banks[5] = {};   // of constant banks
   std::size_t modules = 0;
   std::size_t skipped = 0;
   std::uint64_t bytes = 0;
@@ -34,6 +35,7 @@ struct Totals {
 
 // One function; with `quiet`, for people, not when it is in order.
 void print_function(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report);
+void print_bank(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report);
 // Adds the numbers of verdicts to a line of sums.
 void add_counts(const Totals& totals, nlohmann::json& object, std::string& text);
 

@@ -80,6 +80,8 @@ Failure ImageProbe::load(const LoadableImage& image) {
   }
   code_ = Code{};
   if (const std::string error = read_code(bytes, code_); !error.empty()) return {Outcome::kWrongImage, error};
+  banks_.clear();
+  if (const std::string error = read_banks(bytes, banks_); !error.empty()) return {Outcome::kWrongImage, error};
   if (code_.relocatable) return {Outcome::kWrongImage, "relocatable code, which the driver does not load by itself"};
   if (const CuResult result = api.module_load(&module_, bytes.data()); result != kCuOk)
     return session_.failed(result, "loading");
@@ -102,9 +104,9 @@ Failure ImageProbe::read_heap(std::vector<Copy>& out) {
   return {};
 }
 
-Addresses ImageProbe::globals_of(const Function& function) const {
+Addresses ImageProbe::globals_of(const std::vector<Relocation>& relocations) const {
   Addresses addresses;
-  for (const Relocation& relocation : function.relocations) {
+  for (const Relocation& relocation : relocations) {
     if (relocation.symbol >= code_.symbols.size()) continue;
     const CodeSymbol& symbol = code_.symbols[relocation.symbol];
     if (symbol.section == 0 || function_in(code_, symbol.section) != nullptr) continue;
@@ -160,9 +162,7 @@ Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
   std::vector<const Function*> functions;
   for (const Function& function : code_.functions) functions.push_back(&function);
   const std::vector<Place> places = locate(functions, copies, before_);
-  std::vector<Span> spans;
-  std::vector<std::vector<std::uint8_t>> expected;
-  std::vector<std::size_t> which;
+  std::vector<Wanted> wanted;
   found_.clear();
   const RangeRecord proven = session_.ranges();
   const auto mapped = [&](std::uint64_t address) { return proven.covers(address, 1); };
@@ -170,7 +170,8 @@ Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
     const Function& function = *functions[i];
     if (places[i].address != 0) found_.push_back({places[i].address, function.text.size()});
     if (!kernel.empty() && function.name != kernel) continue;
-    FunctionVerdict verdict;
+    Wanted one;
+    FunctionVerdict& verdict = one.verdict;
     verdict.name = function.name;
     verdict.bytes = function.text.size();
     verdict.address = places[i].address;
@@ -179,39 +180,93 @@ Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
       verdict.verdict = Verdict::kNotResident;
       verdict.reason = "nowhere in the code heap";
     } else {
-      std::vector<std::uint8_t> bytes;
       const identify::Bytes resident = resident_at(copies, places[i].address, function.text.size());
-      settle_function(code_, function, resident, copies, mapped, globals_of(function), verdict, bytes);
-      spans.push_back({places[i].address, function.text.size()});
-      expected.push_back(std::move(bytes));
-      which.push_back(out.functions.size());
+      settle_function(code_, function, resident, copies, mapped, globals_of(function.relocations), verdict,
+                      one.expected);
     }
-    out.functions.push_back(std::move(verdict));
+    wanted.push_back(std::move(one));
   }
-  if (spans.empty()) return {};
-  std::vector<bool> equal(spans.size(), true);
-  for (int reading = 0; reading < 2; ++reading) {
+  want_banks(kernel, copies, places, wanted);
+  std::vector<Span> spans;
+  for (const Wanted& one : wanted)
+    if (one.verdict.address != 0) spans.push_back({one.verdict.address, one.verdict.bytes});
+  std::vector<bool> equal(wanted.size(), true);
+  for (int reading = 0; reading < 2 && !spans.empty(); ++reading) {
     const Nonce nonce = nonces_();
     std::vector<identify::Digest> roots;
     if (Failure failure = session_.hash(spans, Form::kTree, nonce, roots, out.gpu_ms)) return failure;
-    for (std::size_t i = 0; i < spans.size(); ++i)
-      if (roots[i] != host_root(expected[i], Form::kTree, nonce)) equal[i] = false;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i].verdict.address != 0 && roots[next++] != host_root(wanted[i].expected, Form::kTree, nonce))
+        equal[i] = false;
     if (Failure failure = session_.refresh()) return failure;
   }
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    FunctionVerdict& verdict = out.functions[which[i]];
-    out.hashed_bytes += spans[i].bytes;
-    if (equal[i] && verdict.reason.empty()) {
-      verdict.verdict = verdict.relocations + verdict.loader_changes != 0 ? Verdict::kMatchRelocated : Verdict::kMatch;
-      verdict.resident = host_root(expected[i], Form::kPlain, {});
-      continue;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    FunctionVerdict& verdict = wanted[i].verdict;
+    if (verdict.address != 0) {
+      out.hashed_bytes += verdict.bytes;
+      if (equal[i] && verdict.reason.empty()) {
+        verdict.verdict =
+            verdict.relocations + verdict.loader_changes != 0 ? Verdict::kMatchRelocated : Verdict::kMatch;
+        verdict.resident = host_root(wanted[i].expected, Form::kPlain, {});
+      } else {
+        verdict.verdict = Verdict::kDiffer;
+        std::vector<std::uint8_t> now;
+        // Whole units are read; what is behind the last lies in the same block.
+        if (Failure failure = session_.read({verdict.address, (verdict.bytes + 15) / 16 * 16}, now)) return failure;
+        now.resize(verdict.bytes);
+        tell_differences(wanted[i].expected, now, verdict);
+      }
     }
-    verdict.verdict = Verdict::kDiffer;
-    std::vector<std::uint8_t> now;
-    if (Failure failure = session_.read({spans[i].address, spans[i].bytes / 16 * 16}, now)) return failure;
-    tell_differences(expected[i], now, verdict);
+    (wanted[i].bank ? out.banks : out.functions).push_back(std::move(verdict));
   }
   return {};
+}
+
+void ImageProbe::want_banks(const std::string& kernel, const std::vector<Copy>& copies,
+                            const std::vector<Place>& places, std::vector<Wanted>& out) {
+  Addresses functions;
+  for (std::uint32_t symbol = 0; symbol < code_.symbols.size(); ++symbol)
+    for (std::size_t i = 0; i < code_.functions.size(); ++i)
+      if (code_.functions[i].section == code_.symbols[symbol].section && places[i].address != 0)
+        functions[symbol] = places[i].address + code_.symbols[symbol].value;
+  std::vector<BankImage> images;
+  for (const Bank& bank : banks_) {
+    Addresses known = globals_of(bank.relocations);
+    known.insert(functions.begin(), functions.end());
+    BankImage image;
+    image.bytes = expected_bank(bank, known, image.mask);
+    images.push_back(std::move(image));
+  }
+  const std::vector<Place> found = locate_banks(images, copies, before_);
+  for (std::size_t i = 0; i < banks_.size(); ++i) {
+    const Bank& bank = banks_[i];
+    if (found[i].address != 0) found_.push_back({found[i].address, bank.bytes.size()});
+    const Function* owner = function_in(code_, bank.function);
+    if (!kernel.empty() && owner != nullptr && owner->name != kernel) continue;
+    Wanted one;
+    one.bank = true;
+    FunctionVerdict& verdict = one.verdict;
+    verdict.name = bank.name;
+    verdict.bytes = bank.bytes.size();
+    verdict.address = found[i].address;
+    verdict.relocations = bank.relocations.size();
+    if (tells_nothing(images[i])) {
+      verdict.verdict = Verdict::kNotProbed;
+      verdict.reason = "holds nothing but zeros and addresses that nothing tells";
+    } else if (found[i].address == 0) {
+      verdict.verdict = Verdict::kNotResident;
+      verdict.reason = "nowhere in the driver's memory";
+    } else {
+      const identify::Bytes resident = resident_at(copies, verdict.address, verdict.bytes);
+      one.expected = images[i].bytes;
+      for (std::size_t at = 0; at < one.expected.size(); ++at)
+        if (images[i].mask[at] == 0) one.expected[at] = resident[at];
+      verdict.unchecked =
+          static_cast<std::size_t>(std::count(images[i].mask.begin(), images[i].mask.end(), std::uint8_t{0})) / 8;
+    }
+    out.push_back(std::move(one));
+  }
 }
 
 Failure ImageProbe::unload() {

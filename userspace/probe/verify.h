@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "probe/banks.h"
 #include "probe/code.h"
 #include "probe/images.h"
 #include "probe/session.h"
@@ -41,6 +42,7 @@ struct FunctionVerdict {
 
 struct ModuleVerdict {
   std::vector<FunctionVerdict> functions;
+  std::vector<FunctionVerdict> banks;  // constant banks 2 and 4, named as their sections
   std::uint64_t hashed_bytes = 0;
   float gpu_ms = 0;  // of one reading
 };
@@ -77,12 +79,20 @@ class ImageProbe {
 
  private:
   Failure read_heap(std::vector<Copy>& out);
-  Addresses globals_of(const Function& function) const;
+  Addresses globals_of(const std::vector<Relocation>& relocations) const;
+  struct Wanted {
+    FunctionVerdict verdict;
+    std::vector<std::uint8_t> expected;
+    bool bank = false;
+  };
+  void want_banks(const std::string& kernel, const std::vector<Copy>& copies, const std::vector<Place>& places,
+                  std::vector<Wanted>& out);
 
   Session& session_;
   NonceSource nonces_;
   CuModule module_ = nullptr;
   Code code_;
+  std::vector<Bank> banks_;
   std::vector<Copy> before_;  // the heap before the module was loaded
   std::vector<Span> found_;
 };
