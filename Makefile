@@ -53,6 +53,9 @@ test-debug: all ## the kernel suite on a 6.1 with KASAN, lockdep, kmemleak
 test-gpu: all ## the probe on a real GPU; skipped where there is none
 	$(Q)tests/gpu/run
 
+bench-gpu: all ## figures of the probe on a real GPU; none without one
+	$(Q)tests/gpu/bench || [ $$? -eq 77 ]
+
 bench: all ## speed of user space, with peers; writes build/bench/*.json
 	$(Q)tests/bench/user/run
 	$(Q)tests/bench/identify/run
@@ -93,4 +96,4 @@ clean: ## remove build/
 	$(Q)rm -rf build
 
 .PHONY: help deps all user kmod demo demo-replay check test test-vm test-debug test-gpu test-sanitize bench \
-	bench-kernel fuzz style tidy dkms-check dkms-install install regen clean
+	bench-gpu bench-kernel fuzz style tidy dkms-check dkms-install install regen clean

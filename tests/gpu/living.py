@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Living processes with code on a GPU, with or without the agent, for tests/gpu/agent and tests/gpu/bench: starting,
+talking to and asking them. It judges nothing."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GPUWATCH = os.path.join(TOP, "build", "bin", "gpuwatch")
+AGENT = os.path.join(TOP, "build", "lib", "libgpuwatch-agent.so")
+TESTS = os.path.join(TOP, "build", "user", "tests")
+HOST = os.path.join(TESTS, "gpu-agent-host")
+CUBIN = os.path.join(TOP, "tests", "data", "fatbin", "rep_a_90.cubin")
+# For each line with a number: so many steps; answers seconds and the last losses, bit for bit.
+TORCH = r"""
+import sys, time, torch
+torch.manual_seed(1)
+net = torch.nn.Sequential(torch.nn.Linear(2048, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 2048)).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+data = torch.randn(512, 2048, device="cuda")
+def step():
+    optimizer.zero_grad(); loss = ((net(data) - data) ** 2).mean(); loss.backward(); optimizer.step(); return loss
+for _ in range(50): step()
+torch.cuda.synchronize()
+print("ready", flush=True)
+for line in sys.stdin:
+    begin, losses = time.monotonic(), []
+    for i in range(int(line)):
+        loss = step()
+        if i >= int(line) - 8: losses.append(loss)
+    torch.cuda.synchronize()
+    print(time.monotonic() - begin, *[x.item().hex() for x in losses], flush=True)
+"""
+
+
+def have_torch():
+    try:
+        return subprocess.run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"],
+                              capture_output=True, check=False, timeout=120).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def probe(*words, timeout=None):
+    """`gpuwatch probe --json WORDS`: exit code, lines, seconds. 124: it was stopped."""
+    begin = time.monotonic()
+    try:
+        done = subprocess.run([GPUWATCH, "probe", "--json", *words], text=True, capture_output=True, check=False,
+                              timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return 124, [], time.monotonic() - begin
+    lines = []
+    for line in done.stdout.splitlines():
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            print("# not JSON: " + line, flush=True)
+    if done.stderr:
+        print("# " + done.stderr.strip().replace("\n", "\n# "), flush=True)
+    return done.returncode, lines, time.monotonic() - begin
+
+
+class Program:
+    """A process that says a line when it is ready, and answers each line by one."""
+
+    started = []
+
+    def __init__(self, words, agent=True):
+        environment = dict(os.environ, **({"CUDA_INJECTION64_PATH": AGENT} if agent else {}))
+        self.process = subprocess.Popen(words, env=environment, text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.first = None
+        Program.started.append(self.process)
+
+    @staticmethod
+    def kill_all():
+        """Ends what is still running; who waits for an answer gets an empty one."""
+        for process in Program.started:
+            if process.poll() is None:
+                process.kill()
+
+    def ready(self):
+        if self.first is None:
+            self.first = self.process.stdout.readline().split()
+        return bool(self.first) and self.first[0] == "ready"
+
+    def send(self, line):
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            pass  # it has ended; its answer is empty
+
+    def answer(self):
+        return self.process.stdout.readline().strip()
+
+    def say(self, line):
+        self.send(line)
+        return self.answer()
+
+    def ask(self, *more, timeout=None):
+        return probe("--pid", str(self.process.pid), *more, timeout=timeout)
+
+    def gpu_mib(self):
+        text = subprocess.run(["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"],
+                              text=True, capture_output=True, check=False).stdout
+        found = [row.split(",")[1] for row in text.splitlines() if row.split(",")[0] == str(self.process.pid)]
+        return int(found[0]) if found and found[0].strip().isdigit() else None
+
+    def files(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def resident_kib(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1])
+        return 0
+
+    def end(self):
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass
+        try:
+            return self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def torch_program(agent):
+    return Program([sys.executable, "-c", TORCH], agent=agent)
+
+
+def host_program(agent=True):
+    return Program([HOST, CUBIN], agent=agent)
