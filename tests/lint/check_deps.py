@@ -36,9 +36,9 @@ STAGES = {
     "pipeline": ("source", "decode", "attribute", "identify", "judge", "scan", "preload"),  # the stages, joined
     "control": (),
     "cli": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "preload", "pipeline",
-            "netlink", "control"),
+            "netlink", "control", "probe"),  # of probe what its program prints
     "daemon": ("source", "decode", "attribute", "identify", "judge", "scan", "publish", "report", "pipeline", "sink",
-               "netlink", "control"),
+               "netlink", "control", "probe"),
 }
 # Who may name the kernel's header; all others get it through model/raw_record.h.
 # The recorder in preload is the second producer of its records.

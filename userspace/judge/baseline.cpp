@@ -31,13 +31,26 @@ struct Baseline::State {
   BaselineInfo info;
   Statement by_r, by_m, by_p, by_id, kernels, sources, has_k, place_k, by_name, names;
   Statement all;
+  // Of a file that has the tables for it.
+  Statement residents, resident_form, resident_name;
+  bool has_residents = false;
 
   Error damaged(const std::string& what) const {
     return Error(Code::kBadInput, database->path() + ": " + what + " has a value that cannot be; the file is damaged");
   }
 
   Status prepare() {
-    const std::pair<Statement*, const char*> wanted[] = {
+    auto version = schema_version(*database);
+    if (!version) return std::move(version.error());
+    has_residents = *version > kOldestSchema;
+    // The K of what a driver made of PTX is known as any other.
+    const std::string k_place = "SELECT " KERNEL_COLUMNS
+                                ", m.id, m.origin, m.sm FROM kernel k JOIN name n ON n.id = k.name JOIN module m ON "
+                                "m.id = k.module WHERE k.k = ?1";
+    const std::string k_of_residents =
+        " UNION ALL SELECT n.text, x.k, x.t, 1, x.bytes, 0, 0, 0, m.id, m.origin, x.sm FROM resident x JOIN name n ON "
+        "n.id = x.name JOIN module m ON m.id = x.module WHERE x.k = ?1 AND x.t IS NOT NULL";
+    const std::pair<Statement*, std::string> wanted[] = {
         {&by_r, "SELECT " MODULE_COLUMNS " FROM module WHERE r = ?"},
         {&by_m, "SELECT " MODULE_COLUMNS " FROM module WHERE m = ? ORDER BY r LIMIT 1"},
         {&by_p, "SELECT " MODULE_COLUMNS " FROM module WHERE p = ? ORDER BY r LIMIT 1"},
@@ -47,10 +60,9 @@ struct Baseline::State {
         {&sources,
          "SELECT f.path, f.manager, f.package, f.version, f.label, f.added, s.container_offset, s.entry FROM source s "
          "JOIN file f ON f.id = s.file WHERE s.module = ?"},
-        {&has_k, "SELECT 1 FROM kernel WHERE k = ? LIMIT 1"},
-        {&place_k, "SELECT " KERNEL_COLUMNS
-                   ", m.id, m.origin, m.sm FROM kernel k JOIN name n ON n.id = k.name JOIN module m ON m.id = k.module "
-                   "WHERE k.k = ? ORDER BY k.id LIMIT 1"},
+        {&has_k, std::string("SELECT 1 FROM kernel WHERE k = ?1") +
+                     (has_residents ? " UNION ALL SELECT 1 FROM resident WHERE k = ?1" : "") + " LIMIT 1"},
+        {&place_k, k_place + (has_residents ? k_of_residents : "") + " LIMIT 1"},
         {&by_name, "SELECT " KERNEL_COLUMNS
                    ", m.id, m.origin, m.sm FROM kernel k JOIN name n ON n.id = k.name JOIN module m ON m.id = k.module "
                    "WHERE n.text = ? AND m.sm = ? ORDER BY k.id LIMIT ?"},
@@ -62,6 +74,55 @@ struct Baseline::State {
       if (!prepared) return std::move(prepared.error());
       *statement = std::move(*prepared);
     }
+    if (!has_residents) return {};
+    const std::pair<Statement*, const char*> more[] = {
+        {&residents,
+         "SELECT n.text, x.driver, x.sm, x.form, x.bytes, x.k, x.t FROM resident x JOIN name n ON n.id = x.name WHERE "
+         "x.module = ?"},
+        {&resident_form, "SELECT driver, form, module FROM resident WHERE form = ? AND sm = ? LIMIT ?"},
+        {&resident_name,
+         "SELECT x.driver, x.form, x.module FROM resident x JOIN name n ON n.id = x.name WHERE n.text = ? AND x.sm = ? "
+         "LIMIT ?"},
+    };
+    for (const auto& [statement, sql] : more) {
+      auto prepared = database->prepare(sql);
+      if (!prepared) return std::move(prepared.error());
+      *statement = std::move(*prepared);
+    }
+    return {};
+  }
+
+  Result<std::vector<ResidentPlace>> resident_places(Statement& statement) const {
+    std::vector<ResidentPlace> found;
+    for (;;) {
+      auto row = statement.step();
+      if (!row) return std::move(row.error());
+      if (!*row) return found;
+      const auto form = statement.digest(1);
+      if (!form) {
+        statement.reset();
+        return damaged("a resident function");
+      }
+      found.push_back({statement.text(0), *form, statement.integer(2)});
+    }
+  }
+
+  Status read_residents(std::int64_t module, std::vector<Resident>& out) {
+    if (!has_residents) return {};
+    residents.bind(1, module);
+    for (;;) {
+      auto more = residents.step();
+      if (!more) return std::move(more.error());
+      if (!*more) break;
+      const auto form = residents.digest(3);
+      if (!form) {
+        residents.reset();
+        return damaged("a resident function");
+      }
+      out.push_back({residents.text(0), residents.text(1), static_cast<std::uint32_t>(residents.integer(2)), *form,
+                     static_cast<std::uint64_t>(residents.integer(4)), residents.digest(5), residents.digest(6)});
+    }
+    std::sort(out.begin(), out.end(), [](const Resident& a, const Resident& b) { return a.key() < b.key(); });
     return {};
   }
 
@@ -158,6 +219,7 @@ struct Baseline::State {
     }
     std::sort(entry.sources.begin(), entry.sources.end(),
               [](const Source& a, const Source& b) { return a.key() < b.key(); });
+    if (Status status = read_residents(id, entry.residents); !status.ok()) return std::move(status.error());
     return entry;
   }
 
@@ -201,6 +263,8 @@ Result<Baseline> Baseline::open(const std::string& path, Access access) {
   if (!database) return std::move(database.error());
   state->database = std::move(*database);
   if (Status status = check_schema(*state->database); !status.ok()) return std::move(status.error());
+  if (access == Access::kWrite)
+    if (Status status = upgrade_schema(*state->database); !status.ok()) return std::move(status.error());
   if (Status status = state->read_info(); !status.ok()) return std::move(status.error());
   if (Status status = state->prepare(); !status.ok()) return std::move(status.error());
   return Baseline(std::move(state));
@@ -243,8 +307,10 @@ Result<BaselineCounts> Baseline::counts() {
   const std::pair<const char*, std::uint64_t*> wanted[] = {{"SELECT count(*) FROM module", &counts.modules},
                                                            {"SELECT count(*) FROM kernel", &counts.kernels},
                                                            {"SELECT count(*) FROM name", &counts.names},
-                                                           {"SELECT count(*) FROM file", &counts.files}};
+                                                           {"SELECT count(*) FROM file", &counts.files},
+                                                           {"SELECT count(*) FROM resident", &counts.residents}};
   for (const auto& [sql, out] : wanted) {
+    if (out == &counts.residents && !state_->has_residents) continue;
     auto statement = state_->database->prepare(sql);
     if (!statement) return std::move(statement.error());
     auto row = statement->step();
@@ -327,6 +393,18 @@ Result<std::vector<KernelPlace>> Baseline::by_name(std::string_view name, std::u
       state_->by_name.bind(1, name).bind(2, static_cast<std::int64_t>(sm)).bind(3, std::int64_t{kPlacesMax}));
 }
 
+Result<std::vector<ResidentPlace>> Baseline::residents_of_form(const Digest& form, std::uint32_t sm) {
+  if (!state_->has_residents) return std::vector<ResidentPlace>();
+  state_->resident_form.bind(1, form).bind(2, static_cast<std::int64_t>(sm)).bind(3, std::int64_t{kPlacesMax});
+  return state_->resident_places(state_->resident_form);
+}
+
+Result<std::vector<ResidentPlace>> Baseline::residents_of_name(std::string_view name, std::uint32_t sm) {
+  if (!state_->has_residents) return std::vector<ResidentPlace>();
+  state_->resident_name.bind(1, name).bind(2, static_cast<std::int64_t>(sm)).bind(3, std::int64_t{kPlacesMax});
+  return state_->resident_places(state_->resident_name);
+}
+
 Result<std::vector<std::string>> Baseline::names_of(std::int64_t module) {
   std::vector<std::string> names;
   state_->names.bind(1, module);
@@ -360,6 +438,8 @@ class Adder {
          "SELECT id FROM file WHERE path = ? AND manager = ? AND package = ? AND version = ? AND label = ?"},
         {&file_, "INSERT INTO file(path, manager, package, version, label, added) VALUES(?, ?, ?, ?, ?, ?)"},
         {&source_, "INSERT OR IGNORE INTO source(module, file, container_offset, entry) VALUES(?, ?, ?, ?)"},
+        {&resident_,
+         "INSERT OR IGNORE INTO resident(module, name, driver, sm, form, bytes, k, t) VALUES(?, ?, ?, ?, ?, ?, ?, ?)"},
     };
     for (const auto& [statement, sql] : wanted) {
       auto prepared = database_.prepare(sql);
@@ -389,6 +469,8 @@ class Adder {
     }
     for (const Source& source : entry.sources)
       if (Status status = add_source(module_id, source); !status.ok()) return std::move(status.error());
+    for (const Resident& resident : entry.residents)
+      if (Status status = add_resident(module_id, resident); !status.ok()) return std::move(status.error());
     return fresh;
   }
 
@@ -402,14 +484,26 @@ class Adder {
     return std::optional(id);
   }
 
-  Status add_kernel(std::int64_t module, const KernelPrint& kernel) {
-    auto name = id_of(find_name_.bind(1, kernel.name));
+  Result<std::int64_t> name_of(const std::string& text) {
+    auto name = id_of(find_name_.bind(1, text));
     if (!name) return std::move(name.error());
-    if (!*name) {
-      if (Status status = name_.bind(1, kernel.name).run(); !status.ok()) return status;
-      *name = database_.last_row_id();
-    }
-    kernel_.bind(1, module).bind(2, **name).bind(3, kernel.k).bind(4, kernel.t);
+    if (*name) return **name;
+    if (Status status = name_.bind(1, text).run(); !status.ok()) return std::move(status.error());
+    return database_.last_row_id();
+  }
+
+  Status add_resident(std::int64_t module, const Resident& resident) {
+    auto name = name_of(resident.name);
+    if (!name) return std::move(name.error());
+    resident_.bind(1, module).bind(2, *name).bind(3, resident.driver).bind(4, static_cast<std::int64_t>(resident.sm));
+    resident_.bind(5, resident.form).bind(6, static_cast<std::int64_t>(resident.bytes));
+    return resident_.bind(7, resident.k).bind(8, resident.t).run();
+  }
+
+  Status add_kernel(std::int64_t module, const KernelPrint& kernel) {
+    auto name = name_of(kernel.name);
+    if (!name) return std::move(name.error());
+    kernel_.bind(1, module).bind(2, *name).bind(3, kernel.k).bind(4, kernel.t);
     kernel_.bind(5, static_cast<std::int64_t>(kernel.entry)).bind(6, static_cast<std::int64_t>(kernel.code_bytes));
     kernel_.bind(7, static_cast<std::int64_t>(kernel.shared_bytes));
     return kernel_.bind(8, static_cast<std::int64_t>(kernel.registers))
@@ -438,7 +532,7 @@ class Adder {
   }
 
   Database& database_;
-  Statement find_, module_, find_name_, name_, kernel_, find_file_, file_, source_;
+  Statement find_, module_, find_name_, name_, kernel_, find_file_, file_, source_, resident_;
 };
 
 }  // namespace

@@ -33,6 +33,14 @@ struct BaselineCounts {
   std::uint64_t kernels = 0;
   std::uint64_t names = 0;
   std::uint64_t files = 0;
+  std::uint64_t residents = 0;
+};
+
+// What is stored of a resident function's form, or of others of its name.
+struct ResidentPlace {
+  std::string driver;
+  model::Digest form{};
+  std::int64_t module = 0;
 };
 
 // A signature over the digest of all contents, see sign.h.
@@ -56,13 +64,17 @@ class Baseline final : public Lookup {
   const std::string& path() const;
   base::Result<BaselineCounts> counts();
 
-  // All or nothing. A module that is there gets the new sources. A signature is
-  // dropped: it was over other contents. Gives the number of new modules.
+  // All or nothing. A module that is there gets the new sources and residents. A
+  // signature is dropped: it was over other contents. Gives the number of new modules.
   base::Result<std::uint64_t> add(std::span<const Entry> entries);
 
   // Every entry, in the one order that contents have: by R; its kernels by
-  // name and K, its sources by all their fields.
+  // name and K, its sources and residents by all their fields.
   base::Status for_each(const std::function<base::Status(const Entry&)>& visit);
+
+  // At most a hundred; under any driver.
+  base::Result<std::vector<ResidentPlace>> residents_of_form(const model::Digest& form, std::uint32_t sm);
+  base::Result<std::vector<ResidentPlace>> residents_of_name(std::string_view name, std::uint32_t sm);
 
   base::Result<std::optional<StoredSignature>> signature();
   base::Status set_signature(const StoredSignature& signature);

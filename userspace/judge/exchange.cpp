@@ -220,6 +220,20 @@ Result<Source> parse_source(const json& value, const std::string& place, const E
   return source;
 }
 
+Result<Resident> parse_resident(const json& value, const std::string& place, const ExchangeLimits& limits) {
+  Resident resident;
+  Members members(value, place, limits);
+  resident.name = members.text("name");
+  resident.driver = members.text("driver");
+  resident.sm = static_cast<std::uint32_t>(members.number("sm", 10'000));
+  resident.form = members.digest("form", true).value_or(Digest{});
+  resident.bytes = members.number("bytes", kI64);
+  resident.k = members.digest("k", false);
+  resident.t = members.digest("t", false);
+  if (Status status = members.done(); !status.ok()) return std::move(status.error());
+  return resident;
+}
+
 Result<StoredSignature> parse_signature(const json& value, const std::string& place) {
   const ExchangeLimits limits;
   Members outer(value, place, limits);
@@ -277,6 +291,17 @@ std::string entry_line(const Entry& entry) {
                               {"added_unix", source.added_unix},
                               {"container_offset", source.container_offset},
                               {"entry", source.entry}});
+  // Left out where there are none: what was signed without them stays as it was.
+  for (const Resident& resident : entry.residents) {
+    json one{{"name", to_text(resident.name)},
+             {"driver", to_text(resident.driver)},
+             {"sm", resident.sm},
+             {"form", model::hex_of(resident.form)},
+             {"bytes", resident.bytes}};
+    if (resident.k) one["k"] = model::hex_of(*resident.k);
+    if (resident.t) one["t"] = model::hex_of(*resident.t);
+    out["residents"].push_back(std::move(one));
+  }
   return out.dump();
 }
 
@@ -320,6 +345,8 @@ Result<Entry> parse_entry(std::string_view line, const std::string& place, const
   module.bytes = members.number("bytes", kI64);
   const json* kernels = members.array("kernels", limits.kernels_per_module);
   const json* sources = members.array("sources", limits.sources_per_module);
+  const json* residents =
+      value->contains("residents") ? members.array("residents", limits.residents_per_module) : nullptr;
   if (!kind) members.fail("kind: must be elf, ptx, ltoir or other");
   if (origin != "file" && origin != "memory") members.fail("origin: must be file or memory");
   if (suffix.size() > 1 || (!suffix.empty() && (suffix[0] < 'a' || suffix[0] > 'z')))
@@ -337,6 +364,11 @@ Result<Entry> parse_entry(std::string_view line, const std::string& place, const
     auto source = parse_source((*sources)[i], place + ": source " + std::to_string(i), limits);
     if (!source) return std::move(source.error());
     entry.sources.push_back(std::move(*source));
+  }
+  for (std::size_t i = 0; residents != nullptr && i < residents->size(); ++i) {
+    auto resident = parse_resident((*residents)[i], place + ": resident " + std::to_string(i), limits);
+    if (!resident) return std::move(resident.error());
+    entry.residents.push_back(std::move(*resident));
   }
   return entry;
 }

@@ -23,6 +23,7 @@ struct ExchangeLimits {
   std::uint64_t modules = 10'000'000;
   std::size_t kernels_per_module = 1'000'000;
   std::size_t sources_per_module = 100'000;
+  std::size_t residents_per_module = 1'000'000;
   std::size_t text_bytes = 64 << 10;  // of a name or path
 };
 

@@ -37,9 +37,25 @@ struct Source {
   bool operator==(const Source&) const = default;
 };
 
+// What a function of a module was on a GPU: confirmed there byte for byte by a
+// probe, under a driver, for an SM. `form` does not depend on where it lay.
+struct Resident {
+  std::string name;  // mangled
+  std::string driver;
+  std::uint32_t sm = 0;
+  model::Digest form{};
+  std::uint64_t bytes = 0;
+  // Of what the driver's compiler made of PTX; a cubin's are its module's.
+  std::optional<model::Digest> k, t;
+
+  auto key() const { return std::tie(name, driver, sm, form); }
+  bool operator==(const Resident&) const = default;
+};
+
 struct Entry {
   model::ModulePrint module;
   std::vector<Source> sources;
+  std::vector<Resident> residents;  // mostly none
   bool operator==(const Entry&) const = default;
 };
 

@@ -36,6 +36,22 @@ constexpr std::array<const char*, 12> kTables = {
     "CREATE INDEX source_file ON source(file)",
 };
 
+// Since schema 2.
+constexpr std::array<const char*, 4> kResidents = {
+    "CREATE TABLE resident(module INTEGER NOT NULL, name INTEGER NOT NULL, driver TEXT NOT NULL, sm INTEGER NOT NULL, "
+    "form BLOB NOT NULL, bytes INTEGER NOT NULL, k BLOB, t BLOB, PRIMARY KEY(module, name, driver, sm, form)) WITHOUT "
+    "ROWID",
+    "CREATE INDEX resident_form ON resident(form)",
+    "CREATE INDEX resident_k ON resident(k) WHERE k IS NOT NULL",
+    "CREATE INDEX resident_name ON resident(name)",
+};
+
+Status make_residents(Database& database) {
+  for (const char* table : kResidents)
+    if (Status status = database.execute(table); !status.ok()) return status;
+  return database.execute(("PRAGMA user_version = " + std::to_string(kSchemaVersion)).c_str());
+}
+
 Result<std::int64_t> pragma(Database& database, const char* sql) {
   auto statement = database.prepare(sql);
   if (!statement) return std::move(statement.error());
@@ -59,9 +75,9 @@ Status make_schema(Database& database, std::span<const MetaRow> rows) {
     if (!insert) return std::move(insert.error());
     for (const auto& [key, value] : rows)
       if (Status status = insert->bind(1, key).bind(2, value).run(); !status.ok()) return status;
-    const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
-                              "; PRAGMA user_version = " + std::to_string(kSchemaVersion);
-    if (Status status = database.execute(marks.c_str()); !status.ok()) return status;
+    const std::string mark = "PRAGMA application_id = " + std::to_string(kApplicationId);
+    if (Status status = database.execute(mark.c_str()); !status.ok()) return status;
+    if (Status status = make_residents(database); !status.ok()) return status;
     if (Status status = transaction->commit(); !status.ok()) return status;
   }
   // WAL: readers go on while somebody writes. The mode stays in the file. Where
@@ -78,11 +94,12 @@ Status check_schema(Database& database) {
     return Error(Code::kBadInput, database.path() + ": a database of another program, not a baseline");
   auto version = pragma(database, "PRAGMA user_version");
   if (!version) return std::move(version.error());
-  if (*version != kSchemaVersion)
+  if (*version < kOldestSchema || *version > kSchemaVersion)
     return Error(Code::kUnsupported, database.path() + ": baseline of schema " + std::to_string(*version) +
                                          ", this program reads schema " + std::to_string(kSchemaVersion) +
                                          "; export it with the gpuwatch that wrote it and import that here");
   std::set<std::string> expected(kTables.begin(), kTables.end());
+  if (*version > kOldestSchema) expected.insert(kResidents.begin(), kResidents.end());
   auto statement = database.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL");
   if (!statement) return std::move(statement.error());
   for (;;) {
@@ -96,6 +113,20 @@ Status check_schema(Database& database) {
   if (!expected.empty())
     return Error(Code::kBadInput, database.path() + ": tables of a baseline are missing; restore it from a copy");
   return {};
+}
+
+Result<std::int64_t> schema_version(Database& database) {
+  return pragma(database, "PRAGMA user_version");
+}
+
+Status upgrade_schema(Database& database) {
+  auto transaction = Transaction::begin(database);
+  if (!transaction) return std::move(transaction.error());
+  auto version = schema_version(database);
+  if (!version) return std::move(version.error());
+  if (*version == kSchemaVersion) return {};
+  if (Status status = make_residents(database); !status.ok()) return status;
+  return transaction->commit();
 }
 
 }  // namespace gpuwatch::judge

@@ -12,7 +12,9 @@
 
 namespace gpuwatch::judge {
 
-inline constexpr std::int64_t kSchemaVersion = 1;
+inline constexpr std::int64_t kSchemaVersion = 2;
+// Has all but the tables of residents. Read as it is; writing makes it the newest.
+inline constexpr std::int64_t kOldestSchema = 1;
 inline constexpr std::int64_t kApplicationId = 0x47575342;  // "GWSB"
 
 using MetaRow = std::pair<std::string_view, std::string>;
@@ -21,5 +23,9 @@ using MetaRow = std::pair<std::string_view, std::string>;
 // check_schema().
 base::Status make_schema(Database& database, std::span<const MetaRow> rows);
 base::Status check_schema(Database& database);
+// Of a file that check_schema() found good.
+base::Result<std::int64_t> schema_version(Database& database);
+// To the newest, all or nothing; nothing to do for a file that is.
+base::Status upgrade_schema(Database& database);
 
 }  // namespace gpuwatch::judge

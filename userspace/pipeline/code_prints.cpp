@@ -79,6 +79,7 @@ Result<Baselines> Baselines::open(std::vector<std::string> names) {
     if (!opened) return std::move(opened.error());
     baselines.owned_.push_back(std::make_unique<judge::Baseline>(std::move(*opened)));
     baselines.lookups_.push_back(baselines.owned_.back().get());
+    baselines.all_.push_back(baselines.owned_.back().get());
   }
   return baselines;
 }

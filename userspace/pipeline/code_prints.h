@@ -50,10 +50,12 @@ class Baselines {
 
   bool empty() const { return owned_.empty(); }
   std::span<judge::Lookup* const> lookups() const { return lookups_; }
+  std::span<judge::Baseline* const> all() const { return all_; }
 
  private:
   std::vector<std::unique_ptr<judge::Baseline>> owned_;
   std::vector<judge::Lookup*> lookups_;
+  std::vector<judge::Baseline*> all_;
 };
 
 inline constexpr char kDefaultBaseline[] = "/var/lib/gpuwatch/baseline.db";

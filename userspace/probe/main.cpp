@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 #include "base/escape.h"
 #include "kernels/images.h"
@@ -22,6 +21,7 @@ namespace {
 
 struct Options {
   bool json = false;
+  bool with_text = false;  // with json: what people are told stands beside
   bool selftest = false;
   std::string image;
   std::string kernel;
@@ -32,13 +32,6 @@ struct Options {
 
 std::uint64_t fresh_seed() {
   return identify::load<std::uint64_t>(identify::Bytes(fresh_nonce()), 0);
-}
-
-std::string driver_release() {
-  std::ifstream file("/sys/module/nvidia/version");
-  std::string line;
-  std::getline(file, line);
-  return line;
 }
 
 Failure canary(Session& session, const DeviceFacts& facts, Report& report, bool& good) {
@@ -204,7 +197,7 @@ Failure selftest(Session& session, const DeviceFacts& facts, Report& report, boo
 }
 
 int run(const Options& options) {
-  Report report(options.json);
+  Report report(options.json, options.with_text);
   if (options.pid != 0) {
     agent::LiveOptions live;
     live.pid = options.pid;
@@ -229,8 +222,9 @@ int run(const Options& options) {
   int count = 0;
   if (const CuResult result = api.device_count(&count); result != kCuOk || count == 0)
     return report.failure({Outcome::kNoGpu, "no GPU is visible to this process"}, -1);
-  report.line({{"type", "driver"}, {"cuda_version", version}, {"driver", driver_release()}, {"gpus", count}},
-              "driver " + driver_release() + ", CUDA " + std::to_string(version / 1000) + "." +
+  const std::string driver = driver_of("/proc/self");
+  report.line({{"type", "driver"}, {"cuda_version", version}, {"driver", driver}, {"gpus", count}},
+              "driver " + driver + ", CUDA " + std::to_string(version / 1000) + "." +
                   std::to_string(version % 1000 / 10) + ", " + std::to_string(count) + " GPU(s) visible");
   if (options.gpu >= count) return report.failure({Outcome::kNoGpu, "there is no GPU of that number"}, options.gpu);
   int exit_code = 0;
@@ -295,15 +289,22 @@ int main(int argc, char** argv) {
   using gpuwatch::probe::Outcome;
   using gpuwatch::probe::wrong;
   gpuwatch::probe::Options options;
-  static const option kLong[] = {
-      {"json", no_argument, nullptr, 'j'},          {"selftest", no_argument, nullptr, 's'},
-      {"image", required_argument, nullptr, 'i'},   {"kernel", required_argument, nullptr, 'k'},
-      {"gpu", required_argument, nullptr, 'g'},     {"pid", required_argument, nullptr, 'p'},
-      {"library", required_argument, nullptr, 'l'}, {nullptr, 0, nullptr, 0}};
+  static const option kLong[] = {{"json", no_argument, nullptr, 'j'},
+                                 {"selftest", no_argument, nullptr, 's'},
+                                 {"with-text", no_argument, nullptr, 't'},
+                                 {"image", required_argument, nullptr, 'i'},
+                                 {"kernel", required_argument, nullptr, 'k'},
+                                 {"gpu", required_argument, nullptr, 'g'},
+                                 {"pid", required_argument, nullptr, 'p'},
+                                 {"library", required_argument, nullptr, 'l'},
+                                 {nullptr, 0, nullptr, 0}};
   for (int choice; (choice = ::getopt_long(argc, argv, "", kLong, nullptr)) != -1;) {
     switch (choice) {
       case 'j':
         options.json = true;
+        break;
+      case 't':
+        options.json = options.with_text = true;
         break;
       case 's':
         options.selftest = true;

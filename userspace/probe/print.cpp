@@ -38,10 +38,15 @@ Nonce fresh_nonce() {
 
 void Report::line(const nlohmann::json& object, const std::string& text) {
   std::string out;
-  if (json_)
-    out = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  else
+  if (!json_) {
     base::append_escaped(out, text);
+  } else if (with_text_ && !text.empty()) {
+    nlohmann::json both = object;
+    both["text"] = base::to_utf8(text);
+    out = both.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  } else {
+    out = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
   out += '\n';
   std::fputs(out.c_str(), stdout);
   std::fflush(stdout);
@@ -86,10 +91,20 @@ void print_verdict(const char* type, const FunctionVerdict& verdict, const std::
     text += ", " + std::to_string(verdict.different_bytes) + " bytes, first at offset " +
             std::to_string(verdict.first_offset);
   }
-  if (verdict.verdict == Verdict::kMatch || verdict.verdict == Verdict::kMatchRelocated)
-    object["resident_sha256"] = identify::to_hex(verdict.resident);
   const bool plain = verdict.verdict == Verdict::kMatch || verdict.verdict == Verdict::kMatchRelocated;
-  if (report.json() || !plain || !quiet) report.line(object, text);
+  if (plain) object["resident_sha256"] = identify::to_hex(verdict.resident);
+  // A constant bank has none.
+  if (plain && verdict.image != nullptr) {
+    object["form_sha256"] = identify::to_hex(verdict.form);
+    object["source"] = verdict.image->ptx() ? "ptx" : "cubin";
+    object["r"] = identify::to_hex(verdict.image->r());
+    if (const FunctionHashes* hashes = verdict.image->of(verdict.name)) {
+      object["k"] = identify::to_hex(hashes->k);
+      object["t"] = identify::to_hex(hashes->t);
+    }
+  }
+  if (plain && quiet) text.clear();
+  if (report.json() || !text.empty()) report.line(object, text);
 }
 
 }  // namespace

@@ -12,13 +12,15 @@ namespace gpuwatch::probe {
 
 class Report {
  public:
-  explicit Report(bool json) : json_(json) {}
+  // `with_text`: each JSON line says in "text" what people are told, where they are.
+  explicit Report(bool json, bool with_text = false) : json_(json), with_text_(with_text) {}
   void line(const nlohmann::json& object, const std::string& text);
   int failure(const Failure& failure, int gpu);
   bool json() const { return json_; }
 
  private:
   bool json_;
+  bool with_text_;
 };
 
 std::string format(const char* form, double value);

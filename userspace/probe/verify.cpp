@@ -78,6 +78,7 @@ Failure ImageProbe::load(const LoadableImage& image) {
     const auto* begin = static_cast<const std::uint8_t*>(cubin);
     bytes.assign(begin, begin + size);
   }
+  identity_ = std::make_shared<ImageIdentity>(image.ptx, image.bytes, image.ptx ? bytes : std::vector<std::uint8_t>());
   code_ = Code{};
   if (const std::string error = read_code(bytes, code_); !error.empty()) return {Outcome::kWrongImage, error};
   banks_.clear();
@@ -183,6 +184,8 @@ Failure ImageProbe::check(const std::string& kernel, ModuleVerdict& out) {
       const identify::Bytes resident = resident_at(copies, places[i].address, function.text.size());
       settle_function(code_, function, resident, copies, mapped, globals_of(function.relocations), verdict,
                       one.expected);
+      verdict.form = form_of(code_, function, one.expected);
+      verdict.image = identity_;
     }
     wanted.push_back(std::move(one));
   }

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "probe/banks.h"
 #include "probe/code.h"
+#include "probe/identity.h"
 #include "probe/images.h"
 #include "probe/session.h"
 
@@ -38,6 +40,8 @@ struct FunctionVerdict {
   std::size_t loader_changes = 0;  // instructions, see accept_loader_changes()
   std::size_t unchecked = 0;       // relocations whose value nothing tells
   identify::Digest resident{};     // SHA-256 of the expected bytes that the GPU confirmed; zero without a match
+  identify::Digest form{};         // the same of the form that does not depend on the place, see form_of()
+  std::shared_ptr<const ImageIdentity> image;
 };
 
 struct ModuleVerdict {
@@ -93,6 +97,7 @@ class ImageProbe {
   CuModule module_ = nullptr;
   Code code_;
   std::vector<Bank> banks_;
+  std::shared_ptr<const ImageIdentity> identity_;
   std::vector<Copy> before_;  // the heap before the module was loaded
   std::vector<Span> found_;
 };

@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "judge/exchange.h"
 #include "make.h"
 
 namespace gpuwatch::judge {
@@ -99,7 +100,9 @@ TEST_F(WithBaselines, OtherSchemasAreRefused) {
     const char* expect;
   };
   const Case cases[] = {
-      {"PRAGMA user_version = 2", "baseline of schema 2, this program reads schema 1; export it"},
+      {"PRAGMA user_version = 3", "baseline of schema 3, this program reads schema 2; export it"},
+      {"PRAGMA user_version = 1", "tables that are not a baseline's"},
+      {"DROP INDEX resident_form", "tables of a baseline are missing"},
       {"PRAGMA user_version = 0", "baseline of schema 0"},
       {"PRAGMA application_id = 7", "database of another program"},
       {"CREATE TRIGGER t AFTER INSERT ON module BEGIN DELETE FROM module; END", "tables that are not a baseline's"},
@@ -120,10 +123,69 @@ TEST_F(WithBaselines, OtherSchemasAreRefused) {
   }
 }
 
+// A file of the schema before residents: read as it is, and brought up by who writes.
+TEST_F(WithBaselines, OldSchemaIsReadAndUpgradedByWriting) {
+  const Entry known = entry(ptx("p"));
+  model::Digest contents;
+  {
+    Baseline baseline = make("x", {known, entry(cubin("one", {kernel("a", "a")}))});
+    contents = *contents_digest(baseline);
+  }
+  change(file("x"), "DROP TABLE resident; PRAGMA user_version = 1");
+  {
+    auto old = Baseline::open(file("x"), Baseline::Access::kRead);
+    ASSERT_TRUE(old.ok()) << old.error().message();
+    EXPECT_EQ(*contents_digest(*old), contents) << "a signature stays good";
+    EXPECT_EQ(old->counts()->residents, 0u);
+    EXPECT_TRUE(old->residents_of_form(digest("f"), 90)->empty());
+    EXPECT_TRUE(old->residents_of_name("a", 90)->empty());
+    EXPECT_TRUE(*old->has_k(kernel("a", "a").k));
+  }
+  auto fresh = Baseline::open(file("x"), Baseline::Access::kWrite);
+  ASSERT_TRUE(fresh.ok()) << fresh.error().message();
+  EXPECT_EQ(*contents_digest(*fresh), contents);
+  ASSERT_TRUE(fresh->add(std::vector{with_resident(known, "580.1", "code")}).ok());
+  EXPECT_EQ(fresh->counts()->residents, 1u);
+}
+
+TEST_F(WithBaselines, ResidentsAreOfAFormAnSmAndADriver) {
+  Baseline baseline = make("x", {with_resident(entry(ptx("p")), "580.1", "code")});
+  // Again: nothing is doubled; another driver's and another form's come beside.
+  ASSERT_TRUE(baseline.add(std::vector{with_resident(entry(ptx("p")), "580.1", "code")}).ok());
+  ASSERT_TRUE(baseline.add(std::vector{with_resident(entry(ptx("p")), "590.2", "code")}).ok());
+  ASSERT_TRUE(baseline.add(std::vector{with_resident(entry(ptx("p")), "590.2", "other")}).ok());
+  EXPECT_EQ(baseline.counts()->residents, 3u);
+  EXPECT_EQ(baseline.counts()->modules, 1u);
+  const auto places = *baseline.residents_of_form(digest("fcode"), 90);
+  ASSERT_EQ(places.size(), 2u);
+  EXPECT_EQ(places[0].form, digest("fcode"));
+  EXPECT_TRUE(baseline.residents_of_form(digest("fcode"), 86)->empty());
+  EXPECT_EQ(baseline.residents_of_name("f", 90)->size(), 3u);
+  EXPECT_TRUE(baseline.residents_of_name("g", 90)->empty());
+  const auto found = *baseline.by_r(ptx("p").r);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->residents.size(), 3u);
+  EXPECT_EQ(found->residents[0], with_resident(entry(ptx("p")), "580.1", "code").residents[0]);
+}
+
+// What the driver makes of PTX has a K, and a cubin with it is as known.
+TEST_F(WithBaselines, KernelsThatADriverCompiledHaveAPlace) {
+  Baseline baseline = make("x", {with_resident(entry(ptx("p")), "580.1", "code")});
+  EXPECT_TRUE(*baseline.has_k(digest("kcode")));
+  EXPECT_FALSE(*baseline.has_k(digest("kother")));
+  const auto place = *baseline.place_of_k(digest("kcode"));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->kernel.name, "f");
+  EXPECT_EQ(place->sm, 90u);
+}
+
 TEST_F(WithBaselines, ImpossibleValuesAreDamageNotCrashes) {
-  const char* changes[] = {"UPDATE module SET r = x'00'", "UPDATE module SET kind = 99",
-                           "UPDATE module SET origin = -1", "UPDATE kernel SET k = 'text'",
-                           "UPDATE kernel SET t = zeroblob(1000000)"};
+  const char* changes[] = {"UPDATE module SET r = x'00'",
+                           "UPDATE module SET kind = 99",
+                           "UPDATE module SET origin = -1",
+                           "UPDATE kernel SET k = 'text'",
+                           "UPDATE kernel SET t = zeroblob(1000000)",
+                           "INSERT INTO resident VALUES(1, 1, '580.1', 90, x'00', 1, NULL, NULL)"};
   int n = 0;
   for (const char* sql : changes) {
     const std::string name = "x" + std::to_string(n++);

@@ -37,7 +37,8 @@ TEST_F(WithBaselines, ExportAndImportGiveTheSameBytes) {
   auto suffixed = cubin("two", {kernel(odd, "z"), kernel("a", "a", false)});
   suffixed.sm_suffix = 'a';
   suffixed.origin = model::CodeOrigin::kMemory;
-  Baseline first = make("x", {entry(suffixed, odd), entry(ptx("p"))});
+  Baseline first = make("x", {with_resident(entry(suffixed, odd), odd, "c"),
+                              with_resident(with_resident(entry(ptx("p")), "580.1", "z"), "580.1", "a")});
   const std::string text = exported(first);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
   std::vector<Entry> entries;
@@ -52,6 +53,7 @@ TEST_F(WithBaselines, ExportAndImportGiveTheSameBytes) {
   EXPECT_EQ(*contents_digest(first), digest(text)) << "what sha256sum says of the unsigned export";
   // The order in which modules came is no part of the contents.
   Baseline third = make("z", {entry(ptx("p")), entry(suffixed, odd)});
+  EXPECT_EQ(exported(third).find("residents"), std::string::npos) << "none: nothing is said of them";
   EXPECT_NE(*contents_digest(third), *contents_digest(first)) << "its label differs";
 }
 
@@ -102,6 +104,8 @@ TEST_F(WithBaselines, HostileText) {
       {with("\"name\":\"a\"", "\"name\":\"\\u0001latin1:a\""), "kernel 0: name: text that is not written"},
       {with("\"path\":\"/usr/lib/libx.so\"", "\"path\":null"), "source 0: path: not a string"},
       {with("\"sources\":[", "\"sources\":[{},"), "source 0: lacks path"},
+      {with("\"sm\":90", "\"sm\":90,\"residents\":[{}]"), "resident 0: lacks name"},
+      {with("\"sm\":90", "\"sm\":90,\"residents\":7"), "residents: not an array"},
       {text + "{\"signature\":{\"algorithm\":\"rsa\",\"public_key\":\"\",\"value\":\"\"}}", "must be ed25519"},
       {text + "{\"signature\":7}", "f:3:"},
       {text + "{\"signature\":{\"algorithm\":\"ed25519\",\"public_key\":\"\",\"value\":\"\"}}\n" + line,

@@ -64,7 +64,18 @@ inline Entry entry(model::ModulePrint module, const std::string& path = "/usr/li
   source.added_unix = 1700000000;
   source.container_offset = 4096;
   source.entry = 2;
-  return {std::move(module), {source}};
+  return {std::move(module), {source}, {}};
+}
+
+// As a probe found function "f" of it on sm_90.
+inline Entry with_resident(Entry entry, const std::string& driver, const std::string& code) {
+  Resident resident{"f", driver, 90, digest("f" + code), 128, {}, {}};
+  if (entry.module.kind == model::CodeKind::kPtx) {
+    resident.k = digest("k" + code);
+    resident.t = digest("t" + code);
+  }
+  entry.residents.push_back(std::move(resident));
+  return entry;
 }
 
 class WithBaselines : public ::testing::Test {

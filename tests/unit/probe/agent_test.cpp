@@ -192,6 +192,13 @@ TEST_F(Agent, MatchesWhatIsResident) {
     EXPECT_EQ(answer.line("process")->at("agent"), way == Way::kInjected ? "injected" : "preloaded");
     EXPECT_EQ(answer.line("process")->at("ranges"), 1);
     EXPECT_FALSE(answer.kernels("match").empty() && answer.kernels("match-relocated").empty()) << answer.text;
+    for (const json& kernel : answer.kernels("match")) {
+      EXPECT_EQ(kernel.at("form_sha256"), kernel.at("resident_sha256"));
+      EXPECT_EQ(kernel.at("t"), kernel.at("resident_sha256"));
+      EXPECT_EQ(kernel.at("source"), "cubin");
+      EXPECT_TRUE(kernel.contains("k") && kernel.contains("r")) << kernel;
+    }
+    for (const json& kernel : answer.kernels("match-relocated")) EXPECT_TRUE(kernel.contains("form_sha256"));
     const json& sums = *answer.line("resident");
     EXPECT_EQ(sums.at("differ"), 0);
     EXPECT_EQ(sums.at("not-probed"), 0);

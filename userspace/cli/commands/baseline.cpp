@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/escape.h"
@@ -64,6 +65,19 @@ void append_source(std::string& out, const judge::Source& source) {
   out += ", " + source.manager + ")";
 }
 
+// "  in GPU memory: 12 under driver 580.159.04 and sm_90"
+void append_residents(std::string& out, const std::vector<judge::Resident>& residents) {
+  std::map<std::pair<std::string, std::uint32_t>, std::size_t> counts;
+  for (const judge::Resident& resident : residents) ++counts[{resident.driver, resident.sm}];
+  const char* before = "  in GPU memory: ";
+  for (const auto& [where, count] : counts) {
+    out += before + std::to_string(count) + " under driver ";
+    base::append_escaped(out, where.first);
+    out += " and sm_" + std::to_string(where.second);
+    before = ", ";
+  }
+}
+
 Result<int> show(const Flags& flags, std::span<const std::string> names) {
   auto baseline = Baseline::open(names[0], Baseline::Access::kRead);
   if (!baseline) return std::move(baseline.error());
@@ -81,7 +95,8 @@ Result<int> show(const Flags& flags, std::span<const std::string> names) {
               {"modules", counts->modules},
               {"kernels", counts->kernels},
               {"kernel_names", counts->names},
-              {"files", counts->files}};
+              {"files", counts->files},
+              {"residents", counts->residents}};
     if (*signature) json["signed_by"] = base::to_utf8((*signature)->public_key);
     output.buffer() += line_of(json);
   } else {
@@ -89,7 +104,10 @@ Result<int> show(const Flags& flags, std::span<const std::string> names) {
     base::append_escaped(out, info.label.empty() ? names[0] : info.label);
     out += ": " + std::string(judge::stance_name(info.stance)) + ", made " + date_of(info.created_unix) + ", " +
            std::to_string(counts->modules) + " modules, " + std::to_string(counts->kernels) + " kernels of " +
-           std::to_string(counts->names) + " names, from " + std::to_string(counts->files) + " files\n";
+           std::to_string(counts->names) + " names, from " + std::to_string(counts->files) + " files";
+    if (counts->residents != 0)
+      out += "; " + std::to_string(counts->residents) + " functions as they lie in GPU memory";
+    out += '\n';
     if (*signature) {
       out += "signed by key ";
       base::append_escaped(out, (*signature)->public_key);
@@ -109,6 +127,7 @@ Result<int> show(const Flags& flags, std::span<const std::string> names) {
       out += short_hash(module.r) + "  " + std::string(model::code_kind_name(module.kind)) + "  " + sm_text(module) +
              "  " + std::to_string(module.kernels.size()) + " kernels  ";
       if (!entry.sources.empty()) append_source(out, entry.sources.front());
+      append_residents(out, entry.residents);
       out += '\n';
     }
     return output.flush_if_full();
@@ -291,7 +310,7 @@ struct Action {
 constexpr std::size_t kMany = 1 << 20;
 
 constexpr Action kActions[] = {
-    {"build", 1, kMany, "output", baseline_build, "build PATH... -o DB"},
+    {"build", 1, kMany, "output", baseline_build, "build PATH... -o DB, or build --resident FILE... -o DB"},
     {"learn", 0, kMany, "output", baseline_learn, "learn [RECORDING...] -o DB"},
     {"show", 1, 1, nullptr, show, "show DB"},
     {"diff", 2, 2, nullptr, diff, "diff DB DB"},

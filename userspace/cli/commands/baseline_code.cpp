@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/commands/baseline.h"
+#include "cli/commands/baseline_resident.h"
 #include "cli/live.h"
 #include "cli/output.h"
 #include "cli/selection.h"
@@ -64,7 +65,7 @@ class Writer {
     source.added_unix = now_;
     kernels_ += print.kernels.size();
     ++seen_;
-    batch_.push_back({std::move(print), {std::move(source)}});
+    batch_.push_back({std::move(print), {std::move(source)}, {}});
     if (batch_.size() >= kBatch) flush();
   }
 
@@ -112,19 +113,26 @@ std::string absolute(const std::string& path) {
 
 }  // namespace
 
-Result<int> baseline_build(const Flags& flags, std::span<const std::string> paths) {
-  auto baseline = open_output(flags);
-  if (!baseline) return std::move(baseline.error());
-  Writer writer(*baseline, flags.text("label"));
+namespace {
+
+using TakePrint = std::function<void(model::ModulePrint, judge::Source)>;
+
+// Hands on every module of the files; what could not be read goes to `problems`,
+// "file: what", and is counted.
+struct Problems {
+  std::vector<std::string> errors;
+  std::uint64_t count = 0;
+};
+Status scan_files(const Flags& flags, std::span<const std::string> paths, const TakePrint& take, Problems& problems) {
   judge::PackageIndex packages;
   identify::Identifier identifier(options_of(flags));
   std::string last_file;
   judge::Package package;
-  pipeline::PrintSink* problems = nullptr;
+  pipeline::PrintSink* found = nullptr;
   pipeline::PrintSink sink(
       [&](const std::string& file, const identify::Entry& entry) {
         if (const std::string reason = reason_to_leave_out(entry); !reason.empty()) {
-          problems->error(file, "entry at " + std::to_string(entry.image.offset) + " left out: " + reason);
+          found->error(file, "entry at " + std::to_string(entry.image.offset) + " left out: " + reason);
           return;
         }
         if (file != last_file) {
@@ -138,21 +146,63 @@ Result<int> baseline_build(const Flags& flags, std::span<const std::string> path
         source.version = package.version;
         source.container_offset = entry.image.container_offset;
         source.entry = entry.image.entry;
-        writer.take(pipeline::print_of(entry), std::move(source));
+        take(pipeline::print_of(entry), std::move(source));
       },
       stop_wanted);
-  problems = &sink;
+  found = &sink;
   for (const std::string& path : paths) {
-    if (Status status = identifier.path(absolute(path), sink); !status.ok()) return std::move(status.error());
+    if (Status status = identifier.path(absolute(path), sink); !status.ok()) return status;
     if (stop_wanted()) break;
   }
-  writer.flush();
-  say_errors(sink.errors(), sink.error_count());
   for (const std::string& warning : identifier.warnings()) say(warning);
+  problems = {sink.errors(), sink.error_count()};
+  return {};
+}
+
+// All of it, or nothing: what lies in GPU memory is asked before the baseline is touched.
+Result<int> build_resident(const Flags& flags, std::span<const std::string> paths) {
+  const auto now = static_cast<std::int64_t>(std::time(nullptr));
+  std::vector<judge::Entry> entries;
+  Problems problems;
+  const auto take = [&](model::ModulePrint print, judge::Source source) {
+    source.label = flags.text("label");
+    source.added_unix = now;
+    entries.push_back({std::move(print), {std::move(source)}, {}});
+  };
+  if (Status status = scan_files(flags, paths, take, problems); !status.ok()) return std::move(status.error());
+  if (stop_wanted()) return Error(Code::kIo, "stopped before the end: nothing was written");
+  auto asked = ask_residents(entries);
+  if (!asked) return std::move(asked.error());
+  if (asked->exit_code != kExitOk) return asked->exit_code;
+  auto baseline = open_output(flags);
+  if (!baseline) return std::move(baseline.error());
+  auto added = baseline->add(entries);
+  if (!added) return std::move(added.error());
+  say_errors(problems.errors, problems.count);
+  say(baseline->path() + ": " + std::to_string(*added) + " new of " + std::to_string(entries.size()) + " modules, " +
+      std::to_string(asked->functions) + " functions as they lie in GPU memory under driver " + asked->driver);
+  return problems.count + asked->left_out == 0 ? kExitOk : kExitFinding;
+}
+
+}  // namespace
+
+Result<int> baseline_build(const Flags& flags, std::span<const std::string> paths) {
+  if (flags.has("resident")) return build_resident(flags, paths);
+  auto baseline = open_output(flags);
+  if (!baseline) return std::move(baseline.error());
+  Writer writer(*baseline, flags.text("label"));
+  Problems problems;
+  Status status = scan_files(
+      flags, paths,
+      [&](model::ModulePrint print, judge::Source source) { writer.take(std::move(print), std::move(source)); },
+      problems);
+  if (!status.ok()) return std::move(status.error());
+  writer.flush();
+  say_errors(problems.errors, problems.count);
   if (!writer.status().ok()) return writer.status().error();
   say(writer.summary());
   if (stop_wanted()) say("stopped before the end: the baseline is not complete");
-  return sink.error_count() == 0 && !stop_wanted() ? kExitOk : kExitFinding;
+  return problems.count == 0 && !stop_wanted() ? kExitOk : kExitFinding;
 }
 
 namespace {

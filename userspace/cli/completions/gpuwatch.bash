@@ -85,6 +85,7 @@ _gpuwatch() {
     'probe--image') files=1 ;;
     'probe--kernel') return ;;
     'probe--pid') return ;;
+    'probe--baseline') files=1 ;;
     'probe--gpu') return ;;
     'status--socket') files=1 ;;
     'status--baseline') files=1 ;;
@@ -110,14 +111,14 @@ _gpuwatch() {
           record) words='--output --force --duration --flight-recorder --label --no-images --images-max --node --pid --cgroup --class --ring-bytes --help' ;;
           decode) words='--json --tree --at --fields --images --modules --baseline --policy --sm --explain --filter --utc --driver --device --request --arg --out --params --params-out --ret --summary --by --timeline --since --until --help' ;;
           hash) words='--sm --all --json --no-cache --help' ;;
-          probe) words='--image --kernel --pid --selftest --gpu --json --help' ;;
+          probe) words='--image --kernel --pid --baseline --selftest --gpu --json --help' ;;
           status) words='--json --socket --baseline --help' ;;
           listen) words='--group --json --count --duration --heartbeats --buffer-bytes --utc --help' ;;
           attach) words='--help' ;;
           detach) words='--timeout --help' ;;
           doctor) words='--json --help' ;;
           cgroup) words='--json --help' ;;
-          baseline) words='--output --label --deny --sm --db --policy --process --explain --duration --ring-bytes --key --json --help' ;;
+          baseline) words='--output --label --deny --resident --sm --db --policy --process --explain --duration --ring-bytes --key --json --help' ;;
         esac
       else
         case $command in

@@ -202,6 +202,7 @@ int probe_process(const LiveOptions& options, Report& report) {
                {"pid", options.pid},
                {"agent", word(facts.sight)},
                {"cuda_version", facts.cuda_version},
+               {"driver", driver_of("/proc/" + std::to_string(options.pid))},
                {"gpus", facts.devices.size()},
                {"ranges", facts.ranges.size()}},
               "process " + std::to_string(options.pid) + ": agent " + word(facts.sight) + ", CUDA " +

@@ -193,6 +193,7 @@ Failure ResidentCode::confirm(const std::vector<Found>& found, std::vector<LiveV
     });
   };
   std::vector<LiveVerdict> verdicts;
+  std::vector<const Function*> hashed;
   std::vector<Span> spans;
   std::vector<std::vector<std::uint8_t>> expected;
   for (const Found& one : found) {
@@ -213,6 +214,7 @@ Failure ResidentCode::confirm(const std::vector<Found>& found, std::vector<LiveV
                     mapped, {}, function, bytes);
     spans.push_back({function.address, function.bytes});
     expected.push_back(std::move(bytes));
+    hashed.push_back(one.function);
     verdicts.push_back(std::move(verdict));
   }
   std::vector<std::string> wrong(spans.size());
@@ -230,6 +232,8 @@ Failure ResidentCode::confirm(const std::vector<Found>& found, std::vector<LiveV
     if (wrong[i].empty() && verdict.reason.empty()) {
       verdict.verdict = verdict.relocations + verdict.loader_changes != 0 ? Verdict::kMatchRelocated : Verdict::kMatch;
       verdict.resident = host_root(expected[i], Form::kPlain, {});
+      verdict.form = form_of(verdicts[i].module->code, *hashed[i], expected[i]);
+      verdict.image = verdicts[i].module->identity;
     } else if (!wrong[i].empty() && wrong[i] != "differ") {
       verdict.verdict = Verdict::kNotProbed;
       verdict.reason = wrong[i];

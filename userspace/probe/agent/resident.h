@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class CodeAccess {
 struct LiveModule {
   std::string label;
   Code code;
+  std::shared_ptr<const ImageIdentity> identity;
 };
 
 struct LiveVerdict {

@@ -58,11 +58,14 @@ Modules modules_of(const Source& source, std::uint32_t sm, const HeapIndex* inde
     if (error.empty() && image.ptx) error = "PTX: what the driver makes of it when it is loaded is not known here";
     if (error.empty()) error = read_code(image.bytes, module.code);
     if (error.empty() && module.code.relocatable) error = "relocatable code, which the driver does not load by itself";
-    image.bytes = {};
+    // Kept with a module that may be in memory, for its hashes; else it ends here.
+    const auto identity =
+        std::make_shared<const ImageIdentity>(image.ptx, std::move(image.bytes), std::vector<std::uint8_t>());
     if (!error.empty()) {
       skip(error);
       continue;
     }
+    module.identity = identity;
     ++out.looked_at;
     if (index != nullptr && !index->may_hold(module.code))
       out.elsewhere += module.code.functions.size();

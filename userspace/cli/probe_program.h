@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwatch-probe, which lies beside this program: started as a child, waited for,
+// its lines read back. This program never touches a GPU itself.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gpuwatch::cli {
+
+// Takes each line of its output; an error of it ends the child.
+using TakeAnswer = std::function<base::Status(const nlohmann::json&)>;
+
+// The program's exit status. Without `take` its output is this program's. An
+// error where it cannot be started, was ended by a signal, or printed what is
+// none of its lines.
+base::Result<int> run_probe_program(const std::vector<std::string>& arguments, const TakeAnswer& take = nullptr);
+
+}  // namespace gpuwatch::cli
