@@ -60,6 +60,37 @@ extern "C" __global__ void __launch_bounds__(kAgentThreads) gpuwatch_agent_read(
   end_block(control, go);
 }
 
+extern "C" __global__ void __launch_bounds__(kAgentThreads)
+    gpuwatch_agent_survey(AgentSurvey survey, AgentControl* control) {
+  __shared__ std::uint32_t sum;
+  const bool go = begin_block(control);
+  const SurveyRegion* regions = reinterpret_cast<const SurveyRegion*>(survey.regions_address);
+  std::uint32_t* out = reinterpret_cast<std::uint32_t*>(survey.out_address);
+  const std::uint64_t stride = 16ull * gridDim.x * blockDim.x;
+  const std::uint64_t first = 16ull * (blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x);
+  for (std::uint64_t i = 0; go && i < survey.regions; ++i) {
+    if (threadIdx.x == 0) sum = 0;
+    __syncthreads();
+    const SurveyRegion region = regions[i];
+    std::uint32_t count = 0;
+    constexpr int kAtOnce = 4;  // loads under way
+    for (std::uint64_t at = first; at < region.bytes; at += kAtOnce * stride) {
+      uint4 units[kAtOnce] = {};
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        if (at + k * stride < region.bytes) units[k] = read_16(region.address + at + k * stride);
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        count += is_exit(static_cast<std::uint64_t>(units[k].y) << 32 | units[k].x) ? 1 : 0;
+    }
+    if (count != 0) atomicAdd(&sum, count);
+    __syncthreads();
+    if (threadIdx.x == 0) out[i * gridDim.x + blockIdx.x] = sum;
+    __syncthreads();
+  }
+  end_block(control, go);
+}
+
 // The chunks of level 0, in turns.
 extern "C" __global__ void __launch_bounds__(kAgentThreads) gpuwatch_agent_hash(Job job, AgentControl* control) {
   const bool go = begin_block(control);

@@ -35,4 +35,23 @@ struct AgentCopy {
   std::uint64_t bytes;
 };
 
+// Is a unit of 16 bytes an EXIT as compilers write it, whatever its predicate? Its
+// low half has nothing but opcode and predicate, on every SM that the kernels
+// are built for; data hardly ever looks so.
+GPUWATCH_BOTH bool is_exit(std::uint64_t low_half) {
+  return (low_half & ~std::uint64_t{0xf000}) == 0x94d;
+}
+
+// Counts EXITs: u32 for each region and block, the blocks of a region together.
+struct AgentSurvey {
+  std::uint64_t regions_address;  // of SurveyRegion
+  std::uint64_t regions;
+  std::uint64_t out_address;
+};
+
+struct SurveyRegion {
+  std::uint64_t address;
+  std::uint64_t bytes;
+};
+
 }  // namespace gpuwatch::kernels

@@ -29,6 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const identify::Bytes payload = bytes.subspan(std::min(kHeadBytes, bytes.size()));
   if (const auto ask = parse_ask_read(payload)) same(make(*ask), payload);
   if (const auto ask = parse_ask_hash(payload)) same(make(*ask), payload);
+  if (const auto ask = parse_ask_survey(payload)) same(make(*ask), payload);
+  if (const auto counts = parse_survey(payload)) same(make_survey(*counts), payload);
   if (const auto facts = parse_facts(payload)) same(make(*facts), payload);
   if (const auto roots = parse_roots(payload)) same(make_roots(*roots), payload);
   if (const auto refusal = parse_refusal(payload)) same(make(*refusal), payload);

@@ -262,6 +262,23 @@ TEST_F(Agent, CodeOfNoImageIsACandidate) {
   ASSERT_NE(answer.line("foreign_code"), nullptr);
 }
 
+// Memory of the program is looked over on the GPU, and read when there is code.
+TEST_F(Agent, DataIsSurveyedAndNotRead) {
+  auto program = host(Way::kInjected, {"FAKE_DATA=1"});
+  const Answer answer = ask(program->pid());
+  EXPECT_EQ(answer.status, 0) << answer.text;
+  const json& sums = *answer.line("resident");
+  EXPECT_EQ(sums.at("read_bytes"), 2 << 20);
+  EXPECT_EQ(sums.at("surveyed_bytes"), 8 << 20);
+  ASSERT_EQ(program->say("spill"), "ok");
+  const Answer spilt = ask(program->pid());
+  EXPECT_EQ(spilt.line("resident")->at("read_bytes"), 10 << 20) << spilt.text;
+  EXPECT_EQ(spilt.line("resident")->at("surveyed_bytes"), 0);
+  EXPECT_EQ(spilt.kernels("match").size() + spilt.kernels("match-relocated").size(),
+            2 * (answer.kernels("match").size() + answer.kernels("match-relocated").size()));
+  expect_all_given_back(*program);
+}
+
 TEST_F(Agent, WhatIsUnmappedIsNotRead) {
   auto program = host();
   ASSERT_EQ(program->say("unmap"), "ok");

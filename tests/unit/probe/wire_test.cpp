@@ -76,6 +76,24 @@ TEST(AgentWire, HashesThereAndBack) {
   EXPECT_FALSE(parse_ask_hash(payload_of(make(around)))) << "around the end of all addresses";
 }
 
+TEST(AgentWire, SurveysThereAndBack) {
+  const AskSurvey ask{2, {{0x7f0000000000, kSurveyBytesMax / 2}, {0x7f8000000000, kSurveyBytesMax / 2}}};
+  const auto back = parse_ask_survey(payload_of(make(ask)));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->device, 2u);
+  ASSERT_EQ(back->spans.size(), 2u);
+  EXPECT_EQ(back->spans[1].address, 0x7f8000000000u);
+  for (const AskSurvey& wrong : {AskSurvey{0, {}}, AskSurvey{kDevicesMax, {{0x1000, 16}}}, AskSurvey{0, {{0x1008, 16}}},
+                                 AskSurvey{0, {{0x1000, 24}}}, AskSurvey{0, {{0x1000, kSurveyBytesMax + 16}}},
+                                 AskSurvey{0, {{0x1000, kSurveyBytesMax}, {0x7f8000000000, 16}}},
+                                 AskSurvey{0, std::vector<Span>(kSurveySpansMax + 1, Span{0x1000, 16})}})
+    EXPECT_FALSE(parse_ask_survey(payload_of(make(wrong))));
+  EXPECT_EQ(parse_survey(payload_of(make_survey({0, 7}))), (std::vector<std::uint32_t>{0, 7}));
+  Frame cut = make_survey({0, 7});
+  cut.pop_back();
+  EXPECT_FALSE(parse_survey(payload_of(cut)));
+}
+
 TEST(AgentWire, FactsThereAndBack) {
   Facts facts;
   facts.sight = Sight::kImport;

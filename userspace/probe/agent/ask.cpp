@@ -257,6 +257,17 @@ Failure Connection::read(std::uint32_t device, const Span& span, std::vector<std
   return {};
 }
 
+Failure Connection::survey(const AskSurvey& ask_for, std::vector<std::uint32_t>& counts, Refusal& refusal) {
+  std::vector<std::uint8_t> payload;
+  if (Failure failure = ask(make(ask_for), Type::kSurvey, payload, refusal)) return failure;
+  if (!refusal.text.empty()) return {};
+  auto parsed = parse_survey(payload);
+  if (!parsed || parsed->size() != ask_for.spans.size())
+    return {Outcome::kNoAnswer, "the agent gave another number of counts than were asked for"};
+  counts = std::move(*parsed);
+  return {};
+}
+
 Failure Connection::hash(const AskHash& ask_for, std::vector<identify::Digest>& roots, Refusal& refusal) {
   std::vector<std::uint8_t> payload;
   if (Failure failure = ask(make(ask_for), Type::kRoots, payload, refusal)) return failure;

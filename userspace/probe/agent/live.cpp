@@ -27,6 +27,12 @@ class Access : public CodeAccess {
     refused = refusal.text;
     return failure ? failure : fatal(refusal);
   }
+  Failure survey(const std::vector<Span>& spans, std::vector<std::uint32_t>& counts, std::string& refused) override {
+    Refusal refusal;
+    Failure failure = connection_.survey({device_, spans}, counts, refusal);
+    refused = refusal.text;
+    return failure ? failure : fatal(refusal);
+  }
   Failure hash(const std::vector<Span>& spans, const Nonce& nonce, std::vector<identify::Digest>& roots,
                std::string& refused) override {
     AskHash ask;
@@ -167,6 +173,7 @@ Failure Live::sum(const ResidentCode& code, int gpu) {
                         {"modules", totals_.modules},
                         {"modules_not_probed", totals_.skipped},
                         {"read_bytes", code.read_bytes()},
+                        {"surveyed_bytes", code.surveyed_bytes()},
                         {"unread_bytes", code.unread_bytes()},
                         {"hashed_bytes", code.hashed_bytes()},
                         {"foreign_blocks", foreign.size()},

@@ -23,6 +23,8 @@ constexpr std::size_t kDataAt = kTablesAt + kTablesBytes;
 constexpr std::size_t kHostBytes = kDataAt + kReadMax;
 static_assert(sizeof(AgentControl) <= kTablesAt);
 static_assert(kHashSpansMax * sizeof(kernels::Region) <= kTablesBytes);
+static_assert(kSurveySpansMax * sizeof(kernels::SurveyRegion) <= kTablesBytes);
+static_assert(kSurveySpansMax * kernels::kAgentBlocks * sizeof(std::uint32_t) <= kReadMax);
 // Each span adds one chunk that is not full.
 static_assert((kHashBytesMax / kernels::kChunkBytes + kHashSpansMax) * kernels::kDigestBytes <= kReadMax);
 
@@ -76,8 +78,8 @@ Trouble LiveGpu::open(int ordinal, const Uuid* gpu) {
 Trouble LiveGpu::prepare() {
   if (const CuResult result = api_.module_load(&module_, gpuwatch_agent_image); result != kCuOk)
     return failed(result, "the agent's own kernels");
-  const std::pair<const char*, CuFunction*> wanted[] = {{"gpuwatch_agent_read", &read_},
-                                                        {"gpuwatch_agent_hash", &hash_}};
+  const std::pair<const char*, CuFunction*> wanted[] = {
+      {"gpuwatch_agent_read", &read_}, {"gpuwatch_agent_hash", &hash_}, {"gpuwatch_agent_survey", &survey_}};
   for (const auto& [name, place] : wanted)
     if (const CuResult result = api_.module_function(place, module_, name); result != kCuOk)
       return failed(result, name);
@@ -166,6 +168,24 @@ Trouble LiveGpu::read(const Span& span, std::vector<std::uint8_t>& out) {
   void* arguments[] = {&copy, &control};
   if (Trouble trouble = run(read_, arguments, {span})) return trouble;
   out.assign(host_ + kDataAt, host_ + kDataAt + span.bytes);
+  return {};
+}
+
+Trouble LiveGpu::survey(const AskSurvey& ask, std::vector<std::uint32_t>& counts) {
+  std::vector<kernels::SurveyRegion> regions;
+  for (const Span& span : ask.spans) regions.push_back({span.address, span.bytes});
+  std::memcpy(host_ + kTablesAt, regions.data(), regions.size() * sizeof regions[0]);
+  kernels::AgentSurvey survey{host_address_ + kTablesAt, regions.size(), host_address_ + kDataAt};
+  CuPointer control = host_address_;
+  void* arguments[] = {&survey, &control};
+  if (Trouble trouble = run(survey_, arguments, ask.spans)) return trouble;
+  counts.assign(regions.size(), 0);
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    for (std::size_t block = 0; block < kernels::kAgentBlocks; ++block) {
+      std::uint32_t count = 0;
+      std::memcpy(&count, host_ + kDataAt + (i * kernels::kAgentBlocks + block) * sizeof count, sizeof count);
+      counts[i] += count;
+    }
   return {};
 }
 

@@ -28,6 +28,7 @@ class LiveGpu {
   Trouble open(int ordinal, const Uuid* gpu);
   Trouble read(const Span& span, std::vector<std::uint8_t>& out);
   Trouble hash(const AskHash& ask, std::vector<identify::Digest>& roots);
+  Trouble survey(const AskSurvey& ask, std::vector<std::uint32_t>& counts);
 
  private:
   void close();
@@ -43,7 +44,7 @@ class LiveGpu {
   CuDevice device_ = -1;
   CuContext context_ = nullptr;
   CuModule module_ = nullptr;
-  CuFunction read_ = nullptr, hash_ = nullptr;
+  CuFunction read_ = nullptr, hash_ = nullptr, survey_ = nullptr;
   CuStream stream_ = nullptr;
   std::uint8_t* host_ = nullptr;
   CuPointer host_address_ = 0;

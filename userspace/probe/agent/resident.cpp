@@ -49,9 +49,43 @@ std::vector<Span> code_like(const Copy& copy) {
   return out;
 }
 
+// Constant banks lie in blocks without code: those are read whatever is in them.
+Failure ResidentCode::with_code(const std::vector<Span>& ranges, std::vector<Span>& out) {
+  constexpr std::uint64_t kBlock = 2ull << 20;
+  std::vector<bool> wanted(ranges.size(), true);
+  for (std::size_t begin = 0; begin < ranges.size();) {
+    std::vector<Span> spans;
+    std::vector<std::size_t> which;
+    std::size_t end = begin;
+    for (std::uint64_t bytes = 0; end < ranges.size() && spans.size() < kSurveySpansMax; ++end) {
+      if (ranges[end].bytes <= kBlock || ranges[end].bytes > kSurveyBytesMax) continue;
+      if (bytes + ranges[end].bytes > kSurveyBytesMax) break;
+      bytes += ranges[end].bytes;
+      spans.push_back(ranges[end]);
+      which.push_back(end);
+    }
+    begin = end;
+    if (spans.empty()) continue;
+    std::vector<std::uint32_t> counts;
+    std::string refused;
+    if (Failure failure = access_.survey(spans, counts, refused)) return failure;
+    // What was refused is for the reading to say, range by range.
+    for (std::size_t i = 0; refused.empty() && i < counts.size(); ++i) {
+      if (counts[i] != 0) continue;
+      wanted[which[i]] = false;
+      surveyed_bytes_ += spans[i].bytes;
+    }
+  }
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    if (wanted[i]) out.push_back(ranges[i]);
+  return {};
+}
+
 Failure ResidentCode::read(const std::vector<Span>& ranges, std::uint64_t max_bytes) {
   ranges_ = ranges;
-  for (const Span& range : ranges) {
+  std::vector<Span> wanted;
+  if (Failure failure = with_code(ranges, wanted)) return failure;
+  for (const Span& range : wanted) {
     if (read_bytes_ + range.bytes > max_bytes) {
       unread_bytes_ += range.bytes;
       unread_reason_ = "the limit of " + std::to_string(max_bytes >> 20) + " MiB was reached";

@@ -23,6 +23,13 @@ class CodeAccess {
   // `refused`: why this request could not be met, empty when it was. A failure
   // ends the work.
   virtual Failure read(const Span& span, std::vector<std::uint8_t>& out, std::string& refused) = 0;
+  // How many ends of functions lie in each span; what cannot count says one, and
+  // then everything is read.
+  virtual Failure survey(const std::vector<Span>& spans, std::vector<std::uint32_t>& counts, std::string& refused) {
+    counts.assign(spans.size(), 1);
+    refused.clear();
+    return {};
+  }
   virtual Failure hash(const std::vector<Span>& spans, const Nonce& nonce, std::vector<identify::Digest>& roots,
                        std::string& refused) = 0;
 };
@@ -54,7 +61,8 @@ class ResidentCode {
   ResidentCode(CodeAccess& access, NonceSource nonces) : access_(access), nonces_(std::move(nonces)) {}
 
   // Reads what may hold code: video memory in ranges that the driver makes for
-  // it. Stops at `max_bytes`; what could not be read is counted.
+  // it, and of what is larger than a block of the driver's only that which has
+  // ends of functions. Stops at `max_bytes`; what could not be read is counted.
   Failure read(const std::vector<Span>& ranges, std::uint64_t max_bytes);
 
   // The first for all modules, then the second for all of them again: what lies
@@ -68,6 +76,7 @@ class ResidentCode {
 
   const std::vector<Copy>& copies() const { return copies_; }
   std::uint64_t read_bytes() const { return read_bytes_; }
+  std::uint64_t surveyed_bytes() const { return surveyed_bytes_; }  // no code is there, so it was not read
   std::uint64_t unread_bytes() const { return unread_bytes_; }
   std::uint64_t hashed_bytes() const { return hashed_bytes_; }
   const std::string& unread_reason() const { return unread_reason_; }
@@ -78,6 +87,7 @@ class ResidentCode {
     const Function* function;
     Place place;
   };
+  Failure with_code(const std::vector<Span>& ranges, std::vector<Span>& out);
   Failure confirm(const std::vector<Found>& found, std::vector<LiveVerdict>& out);
   Failure hash(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
                std::size_t begin, std::size_t end, std::vector<std::string>& wrong);
@@ -90,7 +100,7 @@ class ResidentCode {
   std::vector<Copy> rest_;                               // the same, with what was explained cleared
   std::vector<bool> explains_;                           // for each copy: holds code that was explained
   std::set<std::pair<std::string, std::string>> whole_;  // label of the module, function
-  std::uint64_t read_bytes_ = 0, unread_bytes_ = 0, hashed_bytes_ = 0;
+  std::uint64_t read_bytes_ = 0, surveyed_bytes_ = 0, unread_bytes_ = 0, hashed_bytes_ = 0;
   std::string unread_reason_;
 };
 

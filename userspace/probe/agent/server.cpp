@@ -97,6 +97,9 @@ Frame Server::answer(const Head& head, identify::Bytes payload) {
     case Type::kAskHash:
       if (const auto ask = parse_ask_hash(payload)) return service_.hash(*ask);
       break;
+    case Type::kAskSurvey:
+      if (const auto ask = parse_ask_survey(payload)) return service_.survey(*ask);
+      break;
     default:
       break;
   }

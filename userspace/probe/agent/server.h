@@ -21,6 +21,7 @@ class Service {
   virtual Frame facts() = 0;
   virtual Frame read(const AskRead& ask) = 0;
   virtual Frame hash(const AskHash& ask) = 0;
+  virtual Frame survey(const AskSurvey& ask) = 0;
   virtual void end() = 0;  // the connection is over: give everything back
 };
 

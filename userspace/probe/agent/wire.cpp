@@ -95,6 +95,36 @@ std::optional<AskHash> parse_ask_hash(Bytes payload) {
   return ask;
 }
 
+std::optional<AskSurvey> parse_ask_survey(Bytes payload) {
+  constexpr std::size_t kFixed = 8;
+  if (payload.size() < kFixed) return std::nullopt;
+  AskSurvey ask;
+  ask.device = load<std::uint32_t>(payload, 0);
+  const std::size_t count = load<std::uint32_t>(payload, 4);
+  if (ask.device >= kDevicesMax || count == 0 || count > kSurveySpansMax ||
+      payload.size() != kFixed + count * kSpanBytes)
+    return std::nullopt;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Span span = span_at(payload, kFixed + i * kSpanBytes);
+    if (!sound(span) || span.bytes > kSurveyBytesMax || span.address % 16 != 0 || span.bytes % 16 != 0)
+      return std::nullopt;
+    total += span.bytes;
+    ask.spans.push_back(span);
+  }
+  if (total > kSurveyBytesMax) return std::nullopt;
+  return ask;
+}
+
+std::optional<std::vector<std::uint32_t>> parse_survey(Bytes payload) {
+  if (payload.size() < 4) return std::nullopt;
+  const std::size_t count = load<std::uint32_t>(payload, 0);
+  if (count > kSurveySpansMax || payload.size() != 4 + 4 * count) return std::nullopt;
+  std::vector<std::uint32_t> counts(count);
+  for (std::size_t i = 0; i < count; ++i) counts[i] = load<std::uint32_t>(payload, 4 + 4 * i);
+  return counts;
+}
+
 std::optional<Facts> parse_facts(Bytes payload) {
   constexpr std::size_t kFixed = 20;
   if (payload.size() < kFixed) return std::nullopt;
@@ -171,6 +201,21 @@ Frame make(const AskHash& ask) {
   out.put(static_cast<std::uint32_t>(ask.spans.size()));
   out.put(std::uint32_t{0});
   for (const Span& span : ask.spans) out.span(span);
+  return out.done();
+}
+
+Frame make(const AskSurvey& ask) {
+  Writer out(Type::kAskSurvey);
+  out.put(ask.device);
+  out.put(static_cast<std::uint32_t>(ask.spans.size()));
+  for (const Span& span : ask.spans) out.span(span);
+  return out.done();
+}
+
+Frame make_survey(const std::vector<std::uint32_t>& counts) {
+  Writer out(Type::kSurvey);
+  out.put(static_cast<std::uint32_t>(counts.size()));
+  for (const std::uint32_t count : counts) out.put(count);
   return out.done();
 }
 

@@ -21,19 +21,31 @@ namespace gpuwatch::probe::agent {
 // u32 zero. It stays as it is in every version, so that each side can say which
 // one the other speaks.
 inline constexpr std::uint32_t kMagic = 0x47415747;  // "GWAG"
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 inline constexpr std::size_t kHeadBytes = 16;
 
 inline constexpr std::uint64_t kReadMax = 2u << 20;       // bytes of one reading
 inline constexpr std::uint64_t kHashBytesMax = 8u << 20;  // of all spans of one request
 inline constexpr std::size_t kHashSpansMax = 1024;
+inline constexpr std::uint64_t kSurveyBytesMax = 256u << 20;  // of all spans of one request
+inline constexpr std::size_t kSurveySpansMax = 1024;
 inline constexpr std::size_t kDevicesMax = 64;
 inline constexpr std::size_t kRangesMax = 32768;
 inline constexpr std::size_t kTextMax = 512;
 inline constexpr std::size_t kRequestMax = 32 * 1024;     // payload of a request
 inline constexpr std::size_t kAnswerMax = kReadMax + 64;  // payload of an answer
 
-enum class Type : std::uint16_t { kAskFacts = 1, kFacts, kAskRead, kData, kAskHash, kRoots, kRefused };
+enum class Type : std::uint16_t {
+  kAskFacts = 1,
+  kFacts,
+  kAskRead,
+  kData,
+  kAskHash,
+  kRoots,
+  kRefused,
+  kAskSurvey,
+  kSurvey
+};
 
 // Why an answer is not the one that was asked for.
 enum class Reason : std::uint32_t {
@@ -66,6 +78,12 @@ struct AskHash {
   bool refresh = false;  // instruction caches fetch anew before it
   Nonce nonce{};
   std::vector<Span> spans;
+};
+
+// Where may code be? A count of ends of functions for each span.
+struct AskSurvey {
+  std::uint32_t device = 0;
+  std::vector<Span> spans;  // multiples of 16
 };
 
 // How the agent sees the process's driver calls.
@@ -104,6 +122,8 @@ std::optional<Head> parse_head(identify::Bytes head, std::size_t max);
 // Payloads. Nothing: malformed.
 std::optional<AskRead> parse_ask_read(identify::Bytes payload);
 std::optional<AskHash> parse_ask_hash(identify::Bytes payload);
+std::optional<AskSurvey> parse_ask_survey(identify::Bytes payload);
+std::optional<std::vector<std::uint32_t>> parse_survey(identify::Bytes payload);
 std::optional<Facts> parse_facts(identify::Bytes payload);
 std::optional<std::vector<identify::Digest>> parse_roots(identify::Bytes payload);
 std::optional<Refusal> parse_refusal(identify::Bytes payload);
@@ -113,6 +133,8 @@ using Frame = std::vector<std::uint8_t>;
 Frame ask_facts();
 Frame make(const AskRead& ask);
 Frame make(const AskHash& ask);
+Frame make(const AskSurvey& ask);
+Frame make_survey(const std::vector<std::uint32_t>& counts);
 Frame make(const Facts& facts);
 Frame make_data(identify::Bytes bytes);
 Frame make_roots(const std::vector<identify::Digest>& roots);

@@ -100,6 +100,14 @@ Frame Worker::hash(const AskHash& ask) {
   return make_roots(roots);
 }
 
+Frame Worker::survey(const AskSurvey& ask) {
+  LiveGpu* live = nullptr;
+  if (Trouble trouble = gpu(ask.device, live)) return refused(trouble);
+  std::vector<std::uint32_t> counts;
+  if (Trouble trouble = live->survey(ask, counts)) return refused(trouble);
+  return make_survey(counts);
+}
+
 void Worker::end() {
   gpus_.clear();
   devices_.clear();

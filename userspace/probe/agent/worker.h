@@ -18,6 +18,7 @@ class Worker : public Service {
   Frame facts() override;
   Frame read(const AskRead& ask) override;
   Frame hash(const AskHash& ask) override;
+  Frame survey(const AskSurvey& ask) override;
   void end() override;
 
  private:

@@ -73,6 +73,9 @@ int main(int argc, char** argv) {
       std::memcpy(heap + 0x1c0000, code.functions.front().text.data(), code.functions.front().text.size());
       for (std::size_t i = 0; i < code.functions.front().text.size() / 2; i += 16) heap[0x1c0000 + i + 4] ^= 0xff;
       std::puts("ok");
+    } else if (std::strcmp(line, "spill") == 0) {  // a copy of all where data is
+      place(static_cast<std::uint8_t*>(find<void* (*)()>(cuda, "fake_data")()), 0x5a0000, code);
+      std::puts("ok");
     } else if (std::strcmp(line, "unmap") == 0) {
       find<void (*)()>(cuda, "fake_unmap")();
       std::puts("ok");

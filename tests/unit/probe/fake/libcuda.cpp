@@ -6,6 +6,7 @@
 // headers that the kernels share.
 //   FAKE_NVIDIA        directory with files nvidia-uvm and nvidiactl
 //   FAKE_LATE          the agent's launches come when their permit was withdrawn
+//   FAKE_DATA          8 MiB more are mapped, of the kind that the code heap is of
 //   FAKE_EXIT          the process ends with the first launch
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,22 +30,26 @@ using namespace gpuwatch::kernels;
 namespace {
 
 constexpr std::size_t kHeap = 2u << 20;
+constexpr std::size_t kData = 8u << 20;
 constexpr int kOk = 0, kInvalid = 1, kNotInitialized = 3, kNotReady = 600, kFault = 700;
 
 struct Stream {
   std::atomic<int> pending{0};
 };
-enum Kernel : std::uintptr_t { kRead = 1, kHash = 2, kSelftest = 3 };
+enum Kernel : std::uintptr_t { kRead = 1, kHash = 2, kSelftest = 3, kSurvey = 4 };
 
 bool initialized = false;
 int uvm = -1, control = -1;
 std::uint8_t* heap = nullptr;
+std::uint8_t* data = nullptr;
 std::atomic<bool> mapped{false}, fault{false};
 std::atomic<int> contexts{0}, modules{0}, streams{0}, pinned{0}, launches{0};
 
 bool readable(std::uint64_t address, std::uint64_t bytes) {
   const auto begin = reinterpret_cast<std::uint64_t>(heap);
-  return mapped && address >= begin && address + bytes <= begin + kHeap;
+  const auto more = reinterpret_cast<std::uint64_t>(data);
+  return mapped && ((address >= begin && address + bytes <= begin + kHeap) ||
+                    (data != nullptr && address >= more && address + bytes <= more + kData));
 }
 
 struct Load {
@@ -83,6 +88,23 @@ void copy(const AgentCopy& job) {
   std::memcpy(reinterpret_cast<void*>(job.to), reinterpret_cast<const void*>(job.from), job.bytes);
 }
 
+void survey(const AgentSurvey& job) {
+  const auto* regions = reinterpret_cast<const SurveyRegion*>(job.regions_address);
+  auto* out = reinterpret_cast<std::uint32_t*>(job.out_address);
+  std::memset(out, 0, job.regions * kAgentBlocks * sizeof *out);
+  for (std::uint64_t i = 0; i < job.regions; ++i) {
+    if (!readable(regions[i].address, regions[i].bytes)) {
+      fault = true;
+      return;
+    }
+    for (std::uint64_t at = 0; at < regions[i].bytes; at += 16) {
+      std::uint64_t low = 0;
+      std::memcpy(&low, reinterpret_cast<const std::uint8_t*>(regions[i].address) + at, sizeof low);
+      out[i * kAgentBlocks + at / 16 % kAgentBlocks] += is_exit(low) ? 1 : 0;
+    }
+  }
+}
+
 // All blocks in one: there, permitted or not, done.
 template <typename Work>
 void gated(AgentControl* control, const Work& work) {
@@ -100,25 +122,31 @@ void put(std::vector<std::uint8_t>& out, std::size_t at, std::uint64_t value, st
   std::memcpy(out.data() + at, &value, bytes);
 }
 
-void map_heap() {
-  constexpr std::size_t kAlign = kHeap;
+std::uint8_t* map_video(std::size_t bytes, std::uint32_t handle) {
+  constexpr std::size_t kAlign = 2u << 20;
   auto* raw = static_cast<std::uint8_t*>(
-      ::mmap(nullptr, kHeap + kAlign, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  heap = reinterpret_cast<std::uint8_t*>((reinterpret_cast<std::uintptr_t>(raw) + kAlign - 1) & ~(kAlign - 1));
+      ::mmap(nullptr, bytes + kAlign, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* place = reinterpret_cast<std::uint8_t*>((reinterpret_cast<std::uintptr_t>(raw) + kAlign - 1) & ~(kAlign - 1));
   std::vector<std::uint8_t> parameters(128), allocate(48), map(9264);
   put(parameters, 8, 0x1c101, 4);
   put(allocate, 0, 0xc1d00001, 4);
-  put(allocate, 8, 77, 4);
+  put(allocate, 8, handle, 4);
   put(allocate, 12, 0x40, 4);
   put(allocate, 16, reinterpret_cast<std::uint64_t>(parameters.data()), 8);
   (void)::ioctl(control, 0xc030462b, allocate.data());
-  put(map, 0, reinterpret_cast<std::uint64_t>(heap), 8);
-  put(map, 8, kHeap, 8);
+  put(map, 0, reinterpret_cast<std::uint64_t>(place), 8);
+  put(map, 8, bytes, 8);
   put(map, 9240, 1, 8);
   put(map, 9248, static_cast<std::uint64_t>(control), 4);
   put(map, 9252, 0xc1d00001, 4);
-  put(map, 9256, 77, 4);
+  put(map, 9256, handle, 4);
   if (::ioctl(uvm, 33, map.data()) == 0) mapped = true;
+  return place;
+}
+
+void map_heap() {
+  heap = map_video(kHeap, 77);
+  if (std::getenv("FAKE_DATA") != nullptr) data = map_video(kData, 78);
 }
 
 }  // namespace
@@ -193,7 +221,10 @@ API int cuModuleUnload(void* module) {
 }
 API int cuModuleGetFunction(void** function, void*, const char* name) {
   const std::string text = name;
-  const Kernel kernel = text == "gpuwatch_agent_read" ? kRead : text == "gpuwatch_agent_hash" ? kHash : kSelftest;
+  const Kernel kernel = text == "gpuwatch_agent_read"     ? kRead
+                        : text == "gpuwatch_agent_hash"   ? kHash
+                        : text == "gpuwatch_agent_survey" ? kSurvey
+                                                          : kSelftest;
   *function = reinterpret_cast<void*>(kernel);
   return kOk;
 }
@@ -238,9 +269,11 @@ API int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, u
   const auto kernel = static_cast<Kernel>(reinterpret_cast<std::uintptr_t>(function));
   AgentCopy copy_job{};
   Job hash_job{};
+  AgentSurvey survey_job{};
   AgentControl* agent_control = nullptr;
   if (kernel == kRead) std::memcpy(&copy_job, arguments[0], sizeof copy_job);
   if (kernel == kHash) std::memcpy(&hash_job, arguments[0], sizeof hash_job);
+  if (kernel == kSurvey) std::memcpy(&survey_job, arguments[0], sizeof survey_job);
   if (kernel != kSelftest) std::memcpy(&agent_control, arguments[1], sizeof agent_control);
   ++stream->pending;
   const bool late = std::getenv("FAKE_LATE") != nullptr && agent_control != nullptr;
@@ -249,6 +282,7 @@ API int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, u
       std::this_thread::yield();
     if (kernel == kRead) gated(agent_control, [&] { copy(copy_job); });
     if (kernel == kHash) gated(agent_control, [&] { hash(hash_job); });
+    if (kernel == kSurvey) gated(agent_control, [&] { survey(survey_job); });
     --stream->pending;
   }).detach();
   return kOk;
@@ -261,6 +295,9 @@ API int cuGetErrorName(int, const char** name) {
 // For the program of the test.
 API void* fake_heap() {
   return heap;
+}
+API void* fake_data() {
+  return data;
 }
 API void fake_unmap() {
   std::vector<std::uint8_t> free(24);
