@@ -10,7 +10,7 @@ namespace gpuwatch::probe {
 
 namespace {
 
-constexpr std::uint64_t kCanaryWaitNs = 2'000'000;
+constexpr std::uint64_t kCanaryWaitNs = 300'000;
 constexpr unsigned kCopyBlocks = 512;
 constexpr unsigned kBlock = 128;
 constexpr unsigned kSmallBlock = 32;  // few chunks: one warp a block spreads them over the GPU

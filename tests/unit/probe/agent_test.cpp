@@ -138,8 +138,9 @@ class Agent : public ::testing::Test {
     out.insert(out.end(), more.begin(), more.end());
     return out;
   }
-  std::unique_ptr<Program> host(Way way = Way::kInjected, const std::vector<std::string>& more = {}) const {
-    auto program = std::make_unique<Program>(std::vector<std::string>{AGENT_HOST, kCubin}, environment(way, more));
+  std::unique_ptr<Program> host(Way way = Way::kInjected, const std::vector<std::string>& more = {},
+                                const std::string& cubin = kCubin) const {
+    auto program = std::make_unique<Program>(std::vector<std::string>{AGENT_HOST, cubin}, environment(way, more));
     EXPECT_EQ(program->line(), "ready");
     return program;
   }
@@ -238,6 +239,31 @@ TEST_F(Agent, ChangedByteIsToldWithItsOffset) {
   const Answer after = ask(program->pid());
   EXPECT_EQ(after.status, 0) << after.text;
   EXPECT_EQ(after.kernels("match").size(), before.kernels("match").size());
+}
+
+TEST_F(Agent, ChangedJumpTableIsTold) {
+  const std::string image = std::string("--image=") + BANK_CUBIN;
+  auto program = host(Way::kInjected, {}, BANK_CUBIN);
+  const auto bank = [&] {
+    const Answer answer = ask(program->pid(), {image});
+    const json* line = answer.line("constant_bank");
+    EXPECT_NE(line, nullptr) << answer.text;
+    return std::pair(answer.status, line != nullptr ? *line : json{});
+  };
+  EXPECT_EQ(bank().first, 0);
+  EXPECT_EQ(bank().second.at("verdict"), "match");
+  ASSERT_EQ(program->say("table 13"), "ok");
+  const auto [status, line] = bank();
+  EXPECT_EQ(status, 1);
+  EXPECT_EQ(line.at("verdict"), "differ");
+  EXPECT_EQ(line.at("name"), ".nv.constant2.jump");
+  EXPECT_EQ(line.at("first_offset"), 13);
+  ASSERT_EQ(program->say("table 13"), "ok");
+  EXPECT_EQ(bank().first, 0);
+  // Overwritten in good part, as what an unloaded module left may be: no alarm.
+  for (const char* at : {"table 0", "table 4", "table 8"}) ASSERT_EQ(program->say(at), "ok");
+  EXPECT_EQ(bank().first, 0);
+  EXPECT_EQ(bank().second.at("verdict"), "not-resident");
 }
 
 // A whole copy of a second load does not hide the changed one.

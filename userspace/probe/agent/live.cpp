@@ -132,7 +132,8 @@ Failure Live::device(std::uint32_t number, const Facts& facts, bool& finding) {
                     {"reason", base::to_utf8(skipped.reason)}},
                    "  not-probed " + skipped.label + ": " + skipped.reason);
   if (Failure failure = compare(number, modules)) return failure;
-  finding = finding || totals_.counts[static_cast<int>(Verdict::kDiffer)] != 0;
+  finding = finding || totals_.counts[static_cast<int>(Verdict::kDiffer)] != 0 ||
+            totals_.banks[static_cast<int>(Verdict::kDiffer)] != 0;
   if (!options_.kernel.empty() &&
       std::all_of(std::begin(totals_.counts), std::end(totals_.counts), [](std::size_t count) { return count == 0; }))
     return {Outcome::kTrouble, "no image that was looked at has a kernel " + options_.kernel};
@@ -151,6 +152,12 @@ Failure Live::compare(std::uint32_t number, const Modules& modules) {
   if (Failure failure = code.find_whole(modules.modules, verdicts)) return failure;
   if (Failure failure = code.find_changed(modules.modules, verdicts)) return failure;
   for (const LiveVerdict& verdict : verdicts) print(verdict, gpu);
+  verdicts.clear();
+  if (Failure failure = code.find_banks(modules.modules, verdicts)) return failure;
+  for (const LiveVerdict& verdict : verdicts) {
+    ++totals_.banks[static_cast<int>(verdict.function.verdict)];
+    print_bank(verdict.function, base::to_utf8(verdict.module->label), gpu, true, report_);
+  }
   return sum(code, gpu);
 }
 

@@ -251,7 +251,23 @@ Failure ResidentCode::confirm(const std::vector<Found>& found, std::vector<LiveV
     hashed.push_back(one.function);
     verdicts.push_back(std::move(verdict));
   }
-  std::vector<std::string> wrong(spans.size());
+  std::vector<std::string> wrong;
+  if (Failure failure = hash_all(spans, expected, wrong)) return failure;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    FunctionVerdict& verdict = verdicts[i].function;
+    if (Failure failure = conclude(spans[i], expected[i], wrong[i], verdict)) return failure;
+    if (verdict.verdict == Verdict::kMatch || verdict.verdict == Verdict::kMatchRelocated) {
+      verdict.form = form_of(verdicts[i].module->code, *hashed[i], expected[i]);
+      verdict.image = verdicts[i].module->identity;
+    }
+    out.push_back(std::move(verdicts[i]));
+  }
+  return {};
+}
+
+Failure ResidentCode::hash_all(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
+                               std::vector<std::string>& wrong) {
+  wrong.assign(spans.size(), {});
   for (std::size_t begin = 0; begin < spans.size();) {
     std::size_t end = begin;
     for (std::uint64_t bytes = 0; end < spans.size() && end - begin < kHashSpansMax; ++end) {
@@ -261,32 +277,85 @@ Failure ResidentCode::confirm(const std::vector<Found>& found, std::vector<LiveV
     if (Failure failure = hash(spans, expected, begin, end, wrong)) return failure;
     begin = end;
   }
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    FunctionVerdict& verdict = verdicts[i].function;
-    if (wrong[i].empty() && verdict.reason.empty()) {
-      verdict.verdict = verdict.relocations + verdict.loader_changes != 0 ? Verdict::kMatchRelocated : Verdict::kMatch;
-      verdict.resident = host_root(expected[i], Form::kPlain, {});
-      verdict.form = form_of(verdicts[i].module->code, *hashed[i], expected[i]);
-      verdict.image = verdicts[i].module->identity;
-    } else if (!wrong[i].empty() && wrong[i] != "differ") {
-      verdict.verdict = Verdict::kNotProbed;
-      verdict.reason = wrong[i];
-    } else {
-      verdict.verdict = Verdict::kDiffer;
-      std::vector<std::uint8_t> now;
-      std::string refused;
-      // Readings are of whole units and of bounded size.
-      for (std::uint64_t at = 0; at < spans[i].bytes / kUnit * kUnit && refused.empty(); at += kReadMax) {
-        std::vector<std::uint8_t> part;
-        const Span span{spans[i].address + at, std::min(kReadMax, spans[i].bytes / kUnit * kUnit - at)};
-        if (Failure failure = access_.read(span, part, refused)) return failure;
-        now.insert(now.end(), part.begin(), part.end());
-      }
-      tell_differences(expected[i], now, verdict);
-      if (verdict.different_bytes == 0 && verdict.reason.empty()) verdict.reason = "it changed while it was looked at";
-    }
-    out.push_back(std::move(verdicts[i]));
+  return {};
+}
+
+// The verdict on what lies at `span`, from what hash_all() says of it.
+Failure ResidentCode::conclude(const Span& span, const std::vector<std::uint8_t>& expected, const std::string& wrong,
+                               FunctionVerdict& verdict) {
+  if (wrong.empty() && verdict.reason.empty()) {
+    verdict.verdict = verdict.relocations + verdict.loader_changes != 0 ? Verdict::kMatchRelocated : Verdict::kMatch;
+    verdict.resident = host_root(expected, Form::kPlain, {});
+    return {};
   }
+  if (!wrong.empty() && wrong != "differ") {
+    verdict.verdict = Verdict::kNotProbed;
+    verdict.reason = wrong;
+    return {};
+  }
+  verdict.verdict = Verdict::kDiffer;
+  std::vector<std::uint8_t> now;
+  std::string refused;
+  // Readings are of whole units and of bounded size; what is behind the last lies in the same block.
+  const std::uint64_t bytes = (span.bytes + kUnit - 1) / kUnit * kUnit;
+  for (std::uint64_t at = 0; at < bytes && refused.empty(); at += kReadMax) {
+    std::vector<std::uint8_t> part;
+    if (Failure failure = access_.read({span.address + at, std::min(kReadMax, bytes - at)}, part, refused))
+      return failure;
+    now.insert(now.end(), part.begin(), part.end());
+  }
+  now.resize(std::min<std::uint64_t>(now.size(), span.bytes));
+  tell_differences(expected, now, verdict);
+  if (verdict.different_bytes == 0 && verdict.reason.empty()) verdict.reason = "it changed while it was looked at";
+  return {};
+}
+
+Failure ResidentCode::find_banks(const std::vector<LiveModule>& modules, std::vector<LiveVerdict>& out) {
+  std::vector<LiveVerdict> verdicts;
+  std::vector<BankImage> images;
+  for (const LiveModule& module : modules)
+    for (const Bank& bank : module.banks) {
+      const auto owner = std::find_if(module.code.functions.begin(), module.code.functions.end(),
+                                      [&](const Function& function) { return function.section == bank.function; });
+      if (owner == module.code.functions.end() || !whole_.contains({module.label, owner->name})) continue;
+      BankImage image;
+      image.bytes = expected_bank(bank, {}, image.mask);
+      if (tells_nothing(image)) continue;
+      LiveVerdict verdict;
+      verdict.module = &module;
+      verdict.function.name = bank.name;
+      verdict.function.bytes = image.bytes.size();
+      verdict.function.relocations = bank.relocations.size();
+      verdicts.push_back(std::move(verdict));
+      images.push_back(std::move(image));
+    }
+  const std::vector<Place> places = locate_banks(images, copies_, {});
+  std::vector<Span> spans;
+  std::vector<std::vector<std::uint8_t>> expected;
+  std::vector<std::size_t> which;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    FunctionVerdict& verdict = verdicts[i].function;
+    const std::uint64_t words = (images[i].bytes.size() + 3) / 4;
+    // What differs in more may be another's, or a leftover: a stale function is whole, too.
+    const std::uint64_t most = std::max<std::uint64_t>(1, words / 4);
+    if (places[i].address == 0 || places[i].differences > most || places[i].differences == words) {
+      verdict.verdict = Verdict::kNotResident;
+      verdict.reason = "nowhere in the driver's memory";
+      continue;
+    }
+    verdict.address = places[i].address;
+    const identify::Bytes resident = resident_at(copies_, verdict.address, verdict.bytes);
+    for (std::size_t at = 0; at < images[i].bytes.size(); ++at)
+      if (images[i].mask[at] == 0) images[i].bytes[at] = resident[at];
+    spans.push_back({verdict.address, verdict.bytes});
+    expected.push_back(std::move(images[i].bytes));
+    which.push_back(i);
+  }
+  std::vector<std::string> wrong;
+  if (Failure failure = hash_all(spans, expected, wrong)) return failure;
+  for (std::size_t i = 0; i < spans.size(); ++i)
+    if (Failure failure = conclude(spans[i], expected[i], wrong[i], verdicts[which[i]].function)) return failure;
+  std::move(verdicts.begin(), verdicts.end(), std::back_inserter(out));
   return {};
 }
 

@@ -37,6 +37,7 @@ class CodeAccess {
 struct LiveModule {
   std::string label;
   Code code;
+  std::vector<Bank> banks;
   std::shared_ptr<const ImageIdentity> identity;
 };
 
@@ -71,6 +72,10 @@ class ResidentCode {
   Failure find_whole(const std::vector<LiveModule>& modules, std::vector<LiveVerdict>& out);
   Failure find_changed(const std::vector<LiveModule>& modules, std::vector<LiveVerdict>& out);
 
+  // After find_whole(): the jump tables (constant bank 2) of functions that are
+  // there whole. Those that nothing is known of but addresses are left out.
+  Failure find_banks(const std::vector<LiveModule>& modules, std::vector<LiveVerdict>& out);
+
   // Blocks with instructions that nothing explained, in ranges where something was.
   std::vector<ForeignBlock> foreign() const;
 
@@ -91,6 +96,10 @@ class ResidentCode {
   Failure confirm(const std::vector<Found>& found, std::vector<LiveVerdict>& out);
   Failure hash(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
                std::size_t begin, std::size_t end, std::vector<std::string>& wrong);
+  Failure hash_all(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
+                   std::vector<std::string>& wrong);
+  Failure conclude(const Span& span, const std::vector<std::uint8_t>& expected, const std::string& wrong,
+                   FunctionVerdict& verdict);
   void explain(const Found& found);
 
   CodeAccess& access_;

@@ -57,6 +57,7 @@ Modules modules_of(const Source& source, std::uint32_t sm, const HeapIndex* inde
     std::string error = image.error;
     if (error.empty() && image.ptx) error = "PTX: what the driver makes of it when it is loaded is not known here";
     if (error.empty()) error = read_code(image.bytes, module.code);
+    if (error.empty()) error = read_banks(image.bytes, module.banks);
     if (error.empty() && module.code.relocatable) error = "relocatable code, which the driver does not load by itself";
     // Kept with a module that may be in memory, for its hashes; else it ends here.
     const auto identity =

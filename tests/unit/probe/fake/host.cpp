@@ -14,6 +14,7 @@
 #include <iterator>
 #include <vector>
 
+#include "probe/banks.h"
 #include "probe/code.h"
 
 using namespace gpuwatch::probe;
@@ -57,6 +58,12 @@ int main(int argc, char** argv) {
   if (find<int (*)(void**, int)>(cuda, "cuDevicePrimaryCtxRetain")(&context, 0) != 0) return 9;
   auto* heap = static_cast<std::uint8_t*>(find<void* (*)()>(cuda, "fake_heap")());
   std::size_t end = place(heap, 0x100000, code);
+  // Jump tables at 256-byte steps, away from the code.
+  std::vector<Bank> banks;
+  (void)read_banks(bytes, banks);
+  constexpr std::size_t kTables = 0x74300;
+  for (std::size_t i = 0, table = 0; i < banks.size(); ++i)
+    if (banks[i].number == 2) std::memcpy(heap + kTables + 256 * table++, banks[i].bytes.data(), banks[i].bytes.size());
   std::puts("ready");
   std::fflush(stdout);
   char line[128];
@@ -65,6 +72,9 @@ int main(int argc, char** argv) {
     std::size_t offset = 0;
     if (std::sscanf(line, "flip %zu", &offset) == 1) {  // in the first function of the last copy
       heap[0x100000 + offset] ^= 0x40;
+      std::puts("ok");
+    } else if (std::sscanf(line, "table %zu", &offset) == 1) {  // in the first jump table
+      heap[kTables + offset] ^= 0x40;
       std::puts("ok");
     } else if (std::strcmp(line, "copy") == 0) {
       end = place(heap, end + 0x4000, code);
