@@ -6,8 +6,11 @@
 //   patch OFFSET kernel|memset   a word of the cubin's first function, by a kernel or cuMemsetD32
 //   restore                      that word
 //   run                          the self test's kernel: what it computes
+//   table ENTRY                  an entry of the jump table of TABLES: where the next one leads
+//   untable                      that entry
+//   jump WHICH                   the kernel that goes by it: what it computes
 //
-// usage: gpu-agent-host CUBIN      77: no GPU, or no code for it in the cubin
+// usage: gpu-agent-host CUBIN TABLES      77: no GPU, or no code for it in a file
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,7 +46,7 @@ Nonce nonce() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   auto api = open_driver("libcuda.so.1");
   if (!api.ok() || api->init(0) != kCuOk) skip("no GPU");
@@ -59,19 +62,36 @@ int main(int argc, char** argv) {
       {gpuwatch_selftest_image, static_cast<std::size_t>(gpuwatch_selftest_image_end - gpuwatch_selftest_image)});
   const auto selftests = images_for(source, sm);
   if (selftests.size() != 1) skip("no self test for this GPU");
-  ImageProbe cubin(session, nonce), selftest(session, nonce);
+  auto table_images = images_of_file(argv[2], sm);
+  if (!table_images.ok()) must({Outcome::kTrouble, table_images.error().message()});
+  if (table_images->size() != 1) skip("the tables have no code for this GPU");
+  ImageProbe cubin(session, nonce), selftest(session, nonce), tables(session, nonce);
   must(cubin.load(images->front()));
   must(selftest.load(selftests.front()));
+  must(tables.load(table_images->front()));
   CuFunction function = nullptr;
   if (api->module_function(&function, selftest.module(), "gpuwatch_selftest") != kCuOk) skip("no self test");
   ModuleVerdict verdict;
   must(cubin.check("", verdict));
   if (verdict.functions.empty() || verdict.functions.front().address == 0) must({Outcome::kTrouble, "no code found"});
+  CuFunction jump = nullptr;
+  CuPointer jumped = 0;
+  ModuleVerdict table_verdict;
+  must(tables.check("", table_verdict));
+  std::uint64_t table = 0;
+  std::vector<std::uint8_t> entries;
+  for (const FunctionVerdict& bank : table_verdict.banks)
+    if (bank.name == ".nv.constant2.jump") table = bank.address;
+  if (table == 0 || api->module_function(&jump, tables.module(), "jump") != kCuOk ||
+      api->memory_allocate(&jumped, 256) != kCuOk)
+    skip("no jump table");
+  must(session.read({table, 32}, entries));
   const std::uint64_t address = verdict.functions.front().address;
   const std::vector<std::uint8_t>& text = cubin.code().functions.front().text;
   std::printf("ready %s %zu\n", verdict.functions.front().name.c_str(), text.size());
   std::fflush(stdout);
   std::uint64_t patched = 0;
+  unsigned entry = 0;
   char line[128];
   while (std::fgets(line, sizeof line, stdin) != nullptr) {
     unsigned long long offset = 0;
@@ -92,6 +112,19 @@ int main(int argc, char** argv) {
     } else if (std::strncmp(line, "restore", 7) == 0) {
       put(patched, identify::load<std::uint32_t>(text, patched));
       std::puts("ok");
+    } else if (std::sscanf(line, "table %u", &entry) == 1 && entry < 8) {
+      must(session.store(table + 4 * entry, identify::load<std::uint32_t>(entries, 4 * ((entry + 1) % 8)), 1));
+      std::puts("ok");
+    } else if (std::strncmp(line, "untable", 7) == 0) {
+      must(session.store(table + 4 * entry, identify::load<std::uint32_t>(entries, 4 * entry), 1));
+      std::puts("ok");
+    } else if (unsigned which = 0; std::sscanf(line, "jump %u", &which) == 1) {
+      void* arguments[] = {&jumped, &which};
+      std::uint32_t value = 0;
+      if (api->launch(jump, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) != kCuOk || api->synchronize() != kCuOk ||
+          api->memory_to_host(&value, jumped, sizeof value) != kCuOk)
+        must({Outcome::kFault, "the kernel that goes by a table"});
+      std::printf("%u\n", value);
     } else if (std::strncmp(line, "run", 3) == 0) {
       float out = 0;
       must(session.run_selftest(function, out));

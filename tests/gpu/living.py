@@ -13,26 +13,8 @@ AGENT = os.path.join(TOP, "build", "lib", "libgpuwatch-agent.so")
 TESTS = os.path.join(TOP, "build", "user", "tests")
 HOST = os.path.join(TESTS, "gpu-agent-host")
 CUBIN = os.path.join(TOP, "tests", "data", "fatbin", "rep_a_90.cubin")
-# For each line with a number: so many steps; answers seconds and the last losses, bit for bit.
-TORCH = r"""
-import sys, time, torch
-torch.manual_seed(1)
-net = torch.nn.Sequential(torch.nn.Linear(2048, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 2048)).cuda()
-optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-data = torch.randn(512, 2048, device="cuda")
-def step():
-    optimizer.zero_grad(); loss = ((net(data) - data) ** 2).mean(); loss.backward(); optimizer.step(); return loss
-for _ in range(50): step()
-torch.cuda.synchronize()
-print("ready", flush=True)
-for line in sys.stdin:
-    begin, losses = time.monotonic(), []
-    for i in range(int(line)):
-        loss = step()
-        if i >= int(line) - 8: losses.append(loss)
-    torch.cuda.synchronize()
-    print(time.monotonic() - begin, *[x.item().hex() for x in losses], flush=True)
-"""
+TABLES = os.path.join(TOP, "tests", "gpu", "tables_90.cubin")
+TRAINING = os.path.join(TOP, "tests", "gpu", "training.py")
 
 
 def have_torch():
@@ -135,8 +117,8 @@ class Program:
 
 
 def torch_program(agent):
-    return Program([sys.executable, "-c", TORCH], agent=agent)
+    return Program([sys.executable, TRAINING], agent=agent)
 
 
 def host_program(agent=True):
-    return Program([HOST, CUBIN], agent=agent)
+    return Program([HOST, CUBIN, TABLES], agent=agent)

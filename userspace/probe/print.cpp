@@ -75,6 +75,7 @@ void print_verdict(const char* type, const FunctionVerdict& verdict, const std::
                         {"bytes", verdict.bytes},
                         {"relocations", verdict.relocations},
                         {"unchecked_relocations", verdict.unchecked}};
+  if (verdict.address != 0) object["address"] = verdict.address;
   std::string text = std::string("  ") + to_string(verdict.verdict) + " " + verdict.name;
   if (!verdict.reason.empty()) {
     object["reason"] = base::to_utf8(verdict.reason);
