@@ -17,7 +17,8 @@ using TakeAnswer = std::function<base::Status(const nlohmann::json&)>;
 
 // The program's exit status. Without `take` its output is this program's. An
 // error where it cannot be started, was ended by a signal, or printed what is
-// none of its lines.
+// none of its lines. One that gave up waiting for the driver and cannot end
+// because that call hangs in the kernel is not waited for; its status is 14.
 base::Result<int> run_probe_program(const std::vector<std::string>& arguments, const TakeAnswer& take = nullptr);
 
 }  // namespace gpuwatch::cli

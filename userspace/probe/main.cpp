@@ -2,6 +2,7 @@
 // `gpuwatch-probe`: a process of its own, so that a fault on the GPU ends this
 // one alone. `gpuwatch probe` starts it. Exit codes are probe::Outcome's.
 #include <getopt.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "probe/own_calls.h"
 #include "probe/print.h"
 #include "probe/tool.h"
+#include "probe/watchdog.h"
 
 namespace gpuwatch::probe {
 namespace {
@@ -28,6 +30,8 @@ struct Options {
   std::string library = "libcuda.so.1";
   int gpu = -1;
   int pid = 0;  // of a process whose agent is asked
+  int timeout_s = 120;
+  int gave_up_fd = -1;  // a byte into it: this process ends, but may not be able to
 };
 
 std::uint64_t fresh_seed() {
@@ -210,13 +214,20 @@ int run(const Options& options) {
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   auto opened = open_driver(options.library);
   if (!opened.ok()) return report.failure({Outcome::kNoLibrary, opened.error().message()}, -1);
-  const DriverApi& api = *opened;
-  if (const CuResult result = api.init(0); result != kCuOk)
-    return report.failure({result == kCuOutOfMemory ? Outcome::kOutOfMemory
-                           : result == kCuStub      ? Outcome::kNoLibrary
-                                                    : Outcome::kNoGpu,
-                           "no GPU can be used: " + api.describe(result)},
-                          -1);
+  const DriverApi api = watched(*opened);
+  watch_calls(std::chrono::seconds(options.timeout_s), [&](const char* function, std::chrono::seconds waited) {
+    const int code = report.failure(
+        {Outcome::kHang, std::string(function) + " has not come back for " + std::to_string(waited.count()) +
+                             " s: the GPU or its driver hangs; the kernel log may say why"},
+        -1);
+    if (options.gave_up_fd >= 0) (void)!::write(options.gave_up_fd, "h", 1);
+    ::_exit(code);
+  });
+  if (const CuResult result = api.init(0); result != kCuOk) {
+    const Outcome outcome = outcome_of(result);
+    const bool told = outcome == Outcome::kOutOfMemory || outcome == Outcome::kNoLibrary;
+    return report.failure({told ? outcome : Outcome::kNoGpu, "no GPU can be used: " + api.describe(result)}, -1);
+  }
   int version = 0;
   (void)api.driver_version(&version);
   int count = 0;
@@ -297,6 +308,8 @@ int main(int argc, char** argv) {
                                  {"gpu", required_argument, nullptr, 'g'},
                                  {"pid", required_argument, nullptr, 'p'},
                                  {"library", required_argument, nullptr, 'l'},
+                                 {"timeout", required_argument, nullptr, 'w'},
+                                 {"gave-up-fd", required_argument, nullptr, 'f'},
                                  {nullptr, 0, nullptr, 0}};
   for (int choice; (choice = ::getopt_long(argc, argv, "", kLong, nullptr)) != -1;) {
     switch (choice) {
@@ -323,6 +336,13 @@ int main(int argc, char** argv) {
         break;
       case 'p':
         if (!number_of(optarg, 1, 1 << 22, options.pid)) return wrong("--pid: the number of a process is meant");
+        break;
+      case 'w':
+        if (!number_of(optarg, 1, 86'400, options.timeout_s))
+          return wrong("--timeout: seconds from 1 to 86400 are meant");
+        break;
+      case 'f':
+        if (!number_of(optarg, 3, 1 << 20, options.gave_up_fd)) return wrong("--gave-up-fd: a descriptor is meant");
         break;
       default:
         return static_cast<int>(Outcome::kTrouble);

@@ -30,7 +30,8 @@ enum class Outcome {
   kNoProcess = 10,  // it is not there, or ended while it was asked
   kNoAgent = 11,    // it has no agent
   kDenied = 12,     // it belongs to another user
-  kNoAnswer = 13    // its agent is silent, busy, or of another version
+  kNoAnswer = 13,   // its agent is silent, busy, or of another version
+  kHang = 14        // the driver or the GPU did not come back from a call
 };
 
 struct Failure {

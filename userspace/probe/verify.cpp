@@ -80,7 +80,8 @@ Failure ImageProbe::load(const LoadableImage& image) {
   }
   identity_ = std::make_shared<ImageIdentity>(image.ptx, image.bytes, image.ptx ? bytes : std::vector<std::uint8_t>());
   code_ = Code{};
-  if (const std::string error = read_code(bytes, code_); !error.empty()) return {Outcome::kWrongImage, error};
+  if (const std::string error = read_code(bytes, code_); !error.empty())
+    return {Outcome::kWrongImage, "the image is cut or damaged (" + error + ")"};
   banks_.clear();
   if (const std::string error = read_banks(bytes, banks_); !error.empty()) return {Outcome::kWrongImage, error};
   if (code_.relocatable) return {Outcome::kWrongImage, "relocatable code, which the driver does not load by itself"};

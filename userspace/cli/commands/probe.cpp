@@ -137,7 +137,8 @@ Result<int> run_probe(const Flags& flags) {
   for (const char* name : {"image", "kernel"})
     if (flags.has(name)) words.push_back(std::string("--") + name + "=" + flags.text(name));
   if (pid) words.push_back("--pid=" + std::to_string(*pid));
-  if (const auto gpu = flags.number("gpu")) words.push_back("--gpu=" + std::to_string(*gpu));
+  for (const char* name : {"gpu", "timeout"})
+    if (const auto value = flags.number(name)) words.push_back(std::string("--") + name + "=" + std::to_string(*value));
   if (flags.has("baseline")) return probe_known(flags, std::move(words));
   return run_probe_program(words);
 }

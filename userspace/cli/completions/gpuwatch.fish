@@ -125,6 +125,7 @@ complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l pid -x -d 'ask th
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l baseline -r -F -d 'with --image or --pid'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l selftest -d 'load a module, patch one instruction of it in GPU memory, and see that ...'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l gpu -x -d 'only the GPU of this number, as CUDA counts'
+complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l timeout -x -d 'give up, with exit code 14, when one call of the driver has not come ...'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l json -d 'print one JSON object per line'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l help -d 'print this and end'
 complete -c gpuwatch -n '__fish_seen_subcommand_from status' -l json -d 'print it as one JSON object'
