@@ -18,9 +18,10 @@ constexpr std::size_t kForeignLines = 64;
 Modules modules_for(const std::vector<Source>& sources, const std::vector<std::uint32_t>& sms, const HeapIndex* index) {
   Modules out;
   std::set<std::string> labels;
-  for (const std::uint32_t sm : sms) {
-    Modules some = modules_of(sources, sm, index);
-    if (&sm == &sms.front()) {
+  for (std::size_t i = 0; i < sms.size(); ++i) {
+    Modules some = modules_of(sources, sms[i], index);
+    const bool first = i == 0;
+    if (first) {
       out.reasons = std::move(some.reasons);
       out.looked_at = some.looked_at;
       out.elsewhere = some.elsewhere;
@@ -28,7 +29,7 @@ Modules modules_for(const std::vector<Source>& sources, const std::vector<std::u
     }
     for (LiveModule& module : some.modules) {
       if (!labels.insert(module.label).second) continue;
-      out.looked_at += &sm == &sms.front() ? 0 : 1;
+      out.looked_at += first ? 0 : 1;
       out.modules.push_back(std::move(module));
     }
   }
