@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch training loop that does what lines on its input say, an answer each; for living.py.
+"""A PyTorch training loop, long enough in each step to keep the GPU busy all the time, that does what lines on its input say, an answer each; for living.py.
 
   N                    so many steps: seconds, and the last losses bit for bit
   triton FILE          runs a Triton kernel and writes its cubin: how many of its results are wrong
+  profiler             attaches PyTorch's profiler, which takes CUPTI's records of kernels, and keeps it
   poke ADDRESS VALUE   cuMemsetD32 of one word of GPU memory, both hexadecimal"""
 import ctypes
 import sys
@@ -13,7 +14,7 @@ import torch
 torch.manual_seed(1)
 net = torch.nn.Sequential(torch.nn.Linear(2048, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 2048)).cuda()
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-data = torch.randn(512, 2048, device="cuda")
+data = torch.randn(2048, 2048, device="cuda")
 
 
 def step():
@@ -56,6 +57,14 @@ def run_triton(path):
     return str(int((out != x + y).sum().item()))
 
 
+def profiler():
+    global profile
+    profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+    profile.start()
+    steps(20)
+    return "ok"
+
+
 def poke(address, value):
     cuda = ctypes.CDLL("libcuda.so.1")
     result = cuda.cuMemsetD32_v2(ctypes.c_uint64(int(address, 16)), ctypes.c_uint32(int(value, 16)), ctypes.c_size_t(1))
@@ -71,6 +80,8 @@ for line in sys.stdin:
     words = line.split()
     if words[0] == "triton":
         print(run_triton(words[1]), flush=True)
+    elif words[0] == "profiler":
+        print(profiler(), flush=True)
     elif words[0] == "poke":
         print(poke(words[1], words[2]), flush=True)
     else:
