@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch training loop, long enough in each step to keep the GPU busy all the time, that does what lines on its input say, an answer each; for living.py.
+"""A PyTorch training loop that does what lines on its input say, an answer each; for living.py. A step is long enough to
+keep the GPU busy all the time.
 
   N                    so many steps: seconds, and the last losses bit for bit
   triton FILE          runs a Triton kernel and writes its cubin: how many of its results are wrong
