@@ -54,8 +54,7 @@ class Failures : public ::testing::Test {
 
   using Words = std::vector<std::string>;
   Ended run(Words more, const Words& environment = {}) {
-    Words words{AGENT_PROBE, "--json"},
-        variables{"FAKE_NVIDIA=" + folder_.string(), std::string("LD_PRELOAD=") + PROBE_GPU};
+    Words words{AGENT_PROBE, "--json"}, variables{"FAKE_NVIDIA=" + folder_.string(), "LD_PRELOAD=" + gpu_.string()};
     words.insert(words.end(), more.begin(), more.end());
     variables.insert(variables.end(), environment.begin(), environment.end());
     return start(words, variables);
@@ -107,7 +106,7 @@ class Failures : public ::testing::Test {
     EXPECT_EQ((*error)["exit_code"], code);
   }
 
-  fs::path folder_;
+  fs::path folder_, probe_ = AGENT_PROBE, gpu_ = PROBE_GPU;
   bool as_nobody_ = false;
 };
 
@@ -238,7 +237,13 @@ TEST_F(Failures, WrongImages) {
 TEST_F(Failures, AFileThatMayNotBeRead) {
   const std::string path = file("closed", "x");
   fs::permissions(path, fs::perms::none);
-  as_nobody_ = ::geteuid() == 0;  // root may read all files
+  // Root may read all files. What was built may lie where nobody can go.
+  as_nobody_ = ::geteuid() == 0;
+  for (fs::path* program : {&probe_, &gpu_}) {
+    fs::copy_file(*program, folder_ / program->filename());
+    *program = folder_ / program->filename();
+  }
+  fs::permissions(folder_, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
   expect(run({"--image", path}), 2, "Permission denied");
 }
 
