@@ -29,7 +29,8 @@ STAGES = {
     "scan": (),
     "publish": (),
     "report": ("publish",),  # its words and escapes
-    "probe": ("identify", "scan"),  # reads images and cubins as the one, finds them in a process as the other
+    # Reads images and cubins as the first, finds them in a process as the second; the others read records of its calls.
+    "probe": ("identify", "scan", "source", "decode", "preload"),
     "preload": (),
     "sink": (),
     "netlink": ("publish",),  # its writers of JSON and words

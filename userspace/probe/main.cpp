@@ -13,6 +13,7 @@
 #include "probe/agent/live.h"
 #include "probe/canary.h"
 #include "probe/images.h"
+#include "probe/outside/outside.h"
 #include "probe/own_calls.h"
 #include "probe/print.h"
 #include "probe/tool.h"
@@ -29,9 +30,11 @@ struct Options {
   std::string kernel;
   std::string library = "libcuda.so.1";
   int gpu = -1;
-  int pid = 0;  // of a process whose agent is asked
   int timeout_s = 120;
   int gave_up_fd = -1;  // a byte into it: this process ends, but may not be able to
+  int pid = 0;          // of a process that is looked at
+  std::string records;
+  bool outside = false;
 };
 
 std::uint64_t fresh_seed() {
@@ -113,6 +116,7 @@ Failure probe_image(Session& session, const DeviceFacts& facts, const Options& o
   const std::string tool = watching_tool("/proc/self");
   nlohmann::json object{{"type", "image"},
                         {"gpu", facts.number},
+                        {"read_by", report.read_by()},
                         {"file", base::to_utf8(options.image)},
                         {"modules", totals.modules},
                         {"modules_not_probed", totals.skipped},
@@ -208,7 +212,10 @@ int run(const Options& options) {
     live.image = options.image;
     live.kernel = options.kernel;
     live.gpu = options.gpu;
-    return agent::probe_process(live, report);
+    live.records = options.records;
+    const auto outside = [&] { return outside::probe_process(live, report); };
+    if (options.outside) return outside();
+    return agent::probe_process(live, report, options.records.empty() ? std::function<int()>() : outside);
   }
   // Before libcuda reads it: all code of a module is to be resident once loaded.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -310,6 +317,8 @@ int main(int argc, char** argv) {
                                  {"library", required_argument, nullptr, 'l'},
                                  {"timeout", required_argument, nullptr, 'w'},
                                  {"gave-up-fd", required_argument, nullptr, 'f'},
+                                 {"records", required_argument, nullptr, 'r'},
+                                 {"outside", no_argument, nullptr, 'o'},
                                  {nullptr, 0, nullptr, 0}};
   for (int choice; (choice = ::getopt_long(argc, argv, "", kLong, nullptr)) != -1;) {
     switch (choice) {
@@ -331,6 +340,12 @@ int main(int argc, char** argv) {
       case 'l':
         options.library = optarg;
         break;
+      case 'r':
+        options.records = optarg;
+        break;
+      case 'o':
+        options.outside = true;
+        break;
       case 'g':
         if (!number_of(optarg, 0, 1023, options.gpu)) return wrong("--gpu: a number from 0 is meant");
         break;
@@ -349,6 +364,8 @@ int main(int argc, char** argv) {
     }
   }
   if (options.pid != 0 && options.selftest) return wrong("--selftest is not for a process that works: leave --pid out");
+  if (options.pid == 0 && (options.outside || !options.records.empty()))
+    return wrong("--records and --outside are for --pid");
   try {
     return gpuwatch::probe::run(options);
   } catch (const std::exception& error) {

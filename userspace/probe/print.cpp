@@ -76,7 +76,9 @@ void print_verdict(const char* type, const FunctionVerdict& verdict, const std::
                         {"relocations", verdict.relocations},
                         {"unchecked_relocations", verdict.unchecked}};
   if (verdict.address != 0) object["address"] = verdict.address;
+  object["read_by"] = report.read_by();
   std::string text = std::string("  ") + to_string(verdict.verdict) + " " + verdict.name;
+  if (report.read_by() != "gpu") text += " (read by the " + report.read_by() + ")";
   if (!verdict.reason.empty()) {
     object["reason"] = base::to_utf8(verdict.reason);
     text += ": " + verdict.reason;

@@ -17,10 +17,15 @@ class Report {
   void line(const nlohmann::json& object, const std::string& text);
   int failure(const Failure& failure, int gpu);
   bool json() const { return json_; }
+  // Who read what verdicts are about: "gpu", by a kernel that ran there, or
+  // "driver", which is asked for memory.
+  void set_read_by(const char* who) { read_by_ = who; }
+  const std::string& read_by() const { return read_by_; }
 
  private:
   bool json_;
   bool with_text_;
+  std::string read_by_ = "gpu";
 };
 
 std::string format(const char* form, double value);

@@ -132,9 +132,11 @@ Result<int> run_probe(const Flags& flags) {
   if (flags.has("baseline") && !flags.has("image") && !pid)
     return Error(Code::kBadInput, "--baseline wants --image or --pid: without them no code is looked at");
   std::vector<std::string> words;
-  for (const char* name : {"json", "selftest"})
+  if ((flags.has("records") || flags.has("outside")) && !pid)
+    return Error(Code::kBadInput, "--records and --outside want --pid");
+  for (const char* name : {"json", "selftest", "outside"})
     if (flags.has(name)) words.push_back(std::string("--") + name);
-  for (const char* name : {"image", "kernel"})
+  for (const char* name : {"image", "kernel", "records"})
     if (flags.has(name)) words.push_back(std::string("--") + name + "=" + flags.text(name));
   if (pid) words.push_back("--pid=" + std::to_string(*pid));
   for (const char* name : {"gpu", "timeout"})

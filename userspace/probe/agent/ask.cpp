@@ -111,7 +111,9 @@ Failure Connection::find(std::string& path) {
     return {Outcome::kNoAgent,
             "process " + std::to_string(pid_) +
                 " has no agent: start it with CUDA_INJECTION64_PATH=libgpuwatch-agent.so, by its full path; it comes "
-                "to life when the process sets up CUDA"};
+                "to life when the process sets up CUDA. Without one it is read from outside, with --records FILE of "
+                "its driver "
+                "calls since its start, as gpuwatch record writes them"};
   return {};
 }
 

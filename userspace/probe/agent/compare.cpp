@@ -133,6 +133,7 @@ Failure Live::sum(const ResidentCode& code, int gpu) {
   nlohmann::json object{{"type", "resident"},
                         {"gpu", gpu},
                         {"pid", options_.pid},
+                        {"read_by", report_.read_by()},
                         {"modules", totals_.modules},
                         {"modules_not_probed", totals_.skipped},
                         {"read_bytes", code.read_bytes()},
@@ -142,7 +143,8 @@ Failure Live::sum(const ResidentCode& code, int gpu) {
                         {"foreign_blocks", foreign.size()},
                         {"foreign_bytes", foreign_bytes}};
   std::string text = "  " + std::to_string(code.read_bytes()) + " bytes read, " + std::to_string(code.hashed_bytes()) +
-                     " hashed in place:";
+                     (report_.read_by() == "gpu" ? " hashed in place:"
+                                                 : " hashed as the driver read them, no instruction cache seen:");
   add_counts(totals_, object, text);
   text += "; " + std::to_string(foreign.size()) + " blocks of code that no image explains (" +
           std::to_string(foreign_bytes) + " bytes; the driver's own and what was unloaded among them)";

@@ -93,12 +93,13 @@ class AgentWay : public Way {
 
 }  // namespace
 
-int probe_process(const LiveOptions& options, Report& report) {
+int probe_process(const LiveOptions& options, Report& report, const std::function<int()>& otherwise) {
   std::vector<Source> sources;
   Facts facts;
   {
     Connection connection(options.pid, {});
-    if (Failure failure = connection.open(facts)) return report.failure(failure, -1);
+    if (Failure failure = connection.open(facts))
+      return failure.outcome == Outcome::kNoAgent && otherwise ? otherwise() : report.failure(failure, -1);
   }
   report.line({{"type", "process"},
                {"pid", options.pid},
