@@ -248,6 +248,7 @@ Result<int> record_command(const Flags& flags, const source::GwcapOptions& optio
     plan_to_use.clear();
   }
   say("recording by LD_PRELOAD: a program can evade this; what must not be missed is for the kernel module");
+  say("its calls so far lie in " + *directory + ", for gpuwatch probe --pid N --records");
 
   const auto duration = flags.duration("duration");
   const std::uint64_t deadline =

@@ -5,11 +5,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 
 #include "decode/decoder.h"
+#include "probe/code.h"
 #include "probe/outside/access.h"
+#include "probe/outside/outside.h"
 #include "source/gwcap.h"
 #include "unit/decode/calls.h"
 
@@ -126,7 +132,7 @@ class OutsideRecords : public ::testing::Test {
  protected:
   void SetUp() override {
     path_ = "/tmp/gw-outside-" + std::to_string(::getpid()) + ".gwcap";
-    write_unfinished(GOLDEN_DIR "/580.159.04/train-loop.gwcap", path_, process_);
+    write_unfinished(GOLDEN_DIR "/580.159.04/runtime-api.gwcap", path_, process_);
   }
   void TearDown() override { ::unlink(path_.c_str()); }
   std::string path_;
@@ -166,6 +172,91 @@ TEST_F(OutsideRecords, WhatIsNoRecording) {
   EXPECT_NE(read_records("/dev/null", process_, records).text, "");
   EXPECT_NE(read_records("/proc/self/exe", process_, records).text, "");
   EXPECT_NE(read_records("/tmp", process_, records).text.find("no call of this process"), std::string::npos);
+}
+
+// The recorded process, whose memory holds what is put there.
+class RecordedMemory : public TargetFiles {
+ public:
+  explicit RecordedMemory(Device device) : device_(std::move(device)) {}
+  std::map<Handle, std::vector<std::uint8_t>> memory;
+  Handle client = 0;  // of which the process has the file
+  int readings = 0;
+
+  Failure control_files(std::vector<int>& out) override {
+    out = {10};
+    return {};
+  }
+  Failure knows(int, Handle asked, Answer& answer) override {
+    answer = {0, asked == client ? 0u : 0x23u};
+    return {};
+  }
+  Failure read(int, Handle asked, Handle debugger, Handle handle, std::uint64_t offset, std::span<std::uint8_t> out,
+               Answer& answer) override {
+    ++readings;
+    answer = {0, asked == client && debugger == device_.debuggers.front() ? 0u : 0x23u};
+    std::memset(out.data(), 0, out.size());
+    const auto at = memory.find(handle);
+    if (at != memory.end() && offset < at->second.size())
+      std::copy_n(at->second.begin() + static_cast<std::ptrdiff_t>(offset),
+                  std::min(out.size(), static_cast<std::size_t>(at->second.size() - offset)), out.begin());
+    return {};
+  }
+
+ private:
+  Device device_;
+};
+
+TEST_F(OutsideRecords, FromRecordsToVerdicts) {
+  Records records;
+  ASSERT_EQ(read_records(path_, process_, records).text, "");
+  const Device device = records.facts.devices().at(0);
+  RecordedMemory files(device);
+  files.client = device.client;
+  Code code;
+  std::ifstream file(AGENT_CUBIN, std::ios::binary);
+  const std::vector<std::uint8_t> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  ASSERT_EQ(read_code(bytes, code), "");
+  const std::uint64_t heap = heap_of(device).front().address;
+  Handle where = 0;
+  for (const MappedMemory& one : device.memory) where = one.span.address == heap ? one.memory : where;
+  std::vector<std::uint8_t>& held = files.memory[where];
+  for (const Function& function : code.functions) {
+    held.resize((held.size() + 0x880 + 255) / 256 * 256);
+    held.insert(held.end(), function.text.begin(), function.text.end());
+  }
+  agent::LiveOptions options;
+  options.pid = static_cast<int>(process_.numbers.front());
+  options.records = path_;
+  options.image = AGENT_CUBIN;
+  const auto look = [&](bool& finding) {
+    Report report(true);
+    finding = false;
+    ::testing::internal::CaptureStdout();
+    const Failure failure = look_into(options, files, process_, report, finding);
+    const std::string out = ::testing::internal::GetCapturedStdout();
+    return failure ? failure.text : out;
+  };
+  bool finding = false;
+  std::string out = look(finding);
+  const std::string count = "\"match\":" + std::to_string(code.functions.size());
+  EXPECT_NE(out.find("\"type\":\"process\""), std::string::npos) << out;
+  EXPECT_NE(out.find("\"sm\":90"), std::string::npos) << out;
+  EXPECT_NE(out.find(count), std::string::npos) << out;
+  EXPECT_NE(out.find("\"read_by\":\"driver\""), std::string::npos) << out;
+  EXPECT_EQ(out.find("\"read_by\":\"gpu\""), std::string::npos) << out;
+  EXPECT_FALSE(finding);
+  held[held.size() - 100] ^= 4;
+  out = look(finding);
+  EXPECT_NE(out.find("\"verdict\":\"differ\""), std::string::npos) << out;
+  EXPECT_TRUE(finding);
+  // Another client has the number of the file now: nothing is read.
+  files.client = 1;
+  files.readings = 0;
+  EXPECT_NE(look(finding).find("not-probed: the driver: NV_ERR_INVALID_CLIENT"), std::string::npos);
+  EXPECT_EQ(files.readings, 0);
+  files.client = device.client;
+  options.gpu = 1;
+  EXPECT_NE(look(finding).find("no context on a GPU of that number"), std::string::npos);
 }
 
 class Facts : public ::testing::Test {

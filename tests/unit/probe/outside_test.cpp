@@ -203,6 +203,22 @@ TEST_F(Outside, DigestsAreOfTheBytesUnderTheNonce) {
   EXPECT_NE(refused, "");
 }
 
+TEST_F(Outside, EndsOfFunctionsAreCountedInWhatWasRead) {
+  std::vector<std::uint8_t>& heap = driver.memory[kMemory];
+  heap[3 << 20] = 0x4d;
+  heap[(3 << 20) + 1] = 0x78;
+  OutsideAccess access(driver, kFile, device);
+  std::vector<std::uint32_t> counts;
+  ASSERT_FALSE(access.survey({{kHeap, 2 << 20}, {kHeap, kHeapBytes}, {kHeap + (3 << 20), 16}}, counts, refused));
+  EXPECT_EQ(refused, "");
+  EXPECT_EQ(counts, (std::vector<std::uint32_t>{0, 0, 0})) << "0x784d is no EXIT";
+  heap[(3 << 20) + 1] = 0x79;
+  ASSERT_FALSE(access.survey({{kHeap, 2 << 20}, {kHeap, kHeapBytes}, {kHeap + (3 << 20), 16}}, counts, refused));
+  EXPECT_EQ(counts, (std::vector<std::uint32_t>{0, 1, 1}));
+  ASSERT_FALSE(access.survey({{kHeap - 16, 32}}, counts, refused));
+  EXPECT_NE(refused, "");
+}
+
 std::vector<std::uint8_t> file_bytes(const char* path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

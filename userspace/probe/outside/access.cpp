@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "kernels/agent.h"
 #include "probe/agent/wire.h"
 
 namespace gpuwatch::probe::outside {
@@ -65,8 +66,29 @@ Failure OutsideAccess::read(const Span& span, std::vector<std::uint8_t>& out, st
     }
     done += part.size();
   }
-  out.assign(bytes.begin() + static_cast<std::ptrdiff_t>(begin - first),
-             bytes.begin() + static_cast<std::ptrdiff_t>(begin - first + span.bytes));
+  if (bytes.size() == span.bytes)
+    out = std::move(bytes);
+  else
+    out.assign(bytes.begin() + static_cast<std::ptrdiff_t>(begin - first),
+               bytes.begin() + static_cast<std::ptrdiff_t>(begin - first + span.bytes));
+  return {};
+}
+
+Failure OutsideAccess::survey(const std::vector<Span>& spans, std::vector<std::uint32_t>& counts,
+                              std::string& refused) {
+  counts.assign(spans.size(), 0);
+  refused.clear();
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    // To the first piece with any: that there are some is what matters.
+    for (std::uint64_t at = 0; at < spans[i].bytes && counts[i] == 0; at += agent::kReadMax) {
+      std::vector<std::uint8_t> bytes;
+      const Span piece{spans[i].address + at, std::min(agent::kReadMax, spans[i].bytes - at)};
+      if (Failure failure = read(piece, bytes, refused)) return failure;
+      if (!refused.empty()) return {};
+      for (std::size_t unit = 0; unit + 16 <= bytes.size(); unit += 16)
+        counts[i] += kernels::is_exit(identify::load<std::uint64_t>(bytes, unit)) ? 1 : 0;
+    }
+  }
   return {};
 }
 

@@ -29,7 +29,7 @@ std::string sm_text(const std::vector<std::uint32_t>& sms) {
 
 class OutsideWay : public agent::Way {
  public:
-  OutsideWay(const agent::LiveOptions& options, ProcessFiles& files, const Identity& identity)
+  OutsideWay(const agent::LiveOptions& options, TargetFiles& files, const Identity& identity)
       : options_(options), files_(files), identity_(identity) {}
 
   Failure load(Records& records) const { return read_records(options_.records, identity_, records); }
@@ -66,7 +66,7 @@ class OutsideWay : public agent::Way {
 
  private:
   const agent::LiveOptions& options_;
-  ProcessFiles& files_;
+  TargetFiles& files_;
   const Identity& identity_;
 };
 
@@ -93,13 +93,12 @@ void print_process(const agent::LiveOptions& options, const Records& records, st
   report.line(object, text);
 }
 
-Failure probe(const agent::LiveOptions& options, Report& report, bool& finding) {
-  if (options.records.empty())
-    return {Outcome::kTrouble, "--outside wants --records: what the process has in the driver is learnt from them"};
-  ProcessFiles files(options.pid);
-  Identity identity;
-  if (Failure failure = files.open(identity)) return failure;
-  OutsideWay way(options, files, identity);
+}  // namespace
+
+Failure look_into(const agent::LiveOptions& options, TargetFiles& files, const Identity& process, Report& report,
+                  bool& finding) {
+  report.set_read_by("driver");
+  OutsideWay way(options, files, process);
   Records records;
   if (Failure failure = way.load(records)) return failure;
   std::vector<Device> devices;
@@ -139,12 +138,16 @@ Failure probe(const agent::LiveOptions& options, Report& report, bool& finding) 
   return {};
 }
 
-}  // namespace
-
 int probe_process(const agent::LiveOptions& options, Report& report) {
-  report.set_read_by("driver");
+  if (options.records.empty())
+    return report.failure(
+        {Outcome::kTrouble, "--outside wants --records: what the process has in the driver is learnt from them"}, -1);
+  ProcessFiles files(options.pid);
+  Identity process;
   bool finding = false;
-  if (Failure failure = probe(options, report, finding)) return report.failure(failure, -1);
+  Failure failure = files.open(process);
+  if (!failure) failure = look_into(options, files, process, report, finding);
+  if (failure) return report.failure(failure, -1);
   return static_cast<int>(finding ? Outcome::kFinding : Outcome::kOk);
 }
 

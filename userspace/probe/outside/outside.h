@@ -4,8 +4,13 @@
 #pragma once
 
 #include "probe/agent/live.h"
+#include "probe/outside/process_files.h"
 
 namespace gpuwatch::probe::outside {
+
+// By `files`, which are those of `process`. Sets `finding` where code differs.
+Failure look_into(const agent::LiveOptions& options, TargetFiles& files, const Identity& process, Report& report,
+                  bool& finding);
 
 // Exit code, as Outcome.
 int probe_process(const agent::LiveOptions& options, Report& report);
