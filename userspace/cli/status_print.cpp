@@ -164,6 +164,17 @@ void add_daemon(Lines& lines, const StatusReport& report) {
     lines.add("  queue", std::to_string(number(*queue, "items")) + " records, " +
                              report::bytes_text(number(*queue, "bytes")) + " of " +
                              report::bytes_text(number(*queue, "limit_bytes")));
+  if (const auto probe = daemon.find("probe"); probe != daemon.end() && probe->is_object()) {
+    std::string runs;
+    if (const auto results = probe->find("runs"); results != probe->end() && results->is_object())
+      for (const auto& [result, count] : results->items())
+        if (count.is_number_unsigned())
+          runs += (runs.empty() ? "" : ", ") + result + " " + std::to_string(count.get<std::uint64_t>());
+    lines.add("  probe", std::to_string(number(*probe, "with_agent")) + " processes with an agent, " +
+                             std::to_string(number(*probe, "without_agent")) +
+                             " without; asked: " + (runs.empty() ? "not yet" : runs) + "; " +
+                             std::to_string(number(*probe, "differ")) + " functions differ");
+  }
   if (const auto sinks = daemon.find("sinks"); sinks != daemon.end() && sinks->is_array())
     for (const json& sink : *sinks) {
       if (!sink.is_object()) continue;

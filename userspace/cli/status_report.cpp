@@ -169,6 +169,13 @@ void check_daemon(const StatusReport& report, std::vector<Attention>& out) {
   for (const char* key : {"code_trouble"})
     if (const std::string trouble = text(daemon, key); !trouble.empty())
       out.push_back({"the daemon cannot judge code: " + trouble, "repair or replace that baseline"});
+  if (const auto probe = daemon.find("probe"); probe != daemon.end() && probe->is_object()) {
+    if (const std::uint64_t differ = count(*probe, "differ"); differ != 0)
+      out.push_back({std::to_string(differ) + " functions in GPU memory are not what was loaded",
+                     "see the events code.differs; gpuwatch probe --pid N asks again"});
+    if (const std::string trouble = text(*probe, "trouble"); !trouble.empty())
+      out.push_back({"the daemon asks no agents any more: " + trouble, "restart gpuwatchd"});
+  }
   if (const auto sinks = daemon.find("sinks"); sinks != daemon.end() && sinks->is_array())
     for (const json& sink : *sinks) {
       if (!sink.is_object()) continue;

@@ -102,6 +102,34 @@ void Engine::tell(Loss loss) {
   posted_.emplace_back([this, loss = std::move(loss)] { emit_loss(loss, base::monotonic_ns()); });
 }
 
+void Engine::tell(ProbeNews news) {
+  const std::lock_guard hold(lock_);
+  posted_.emplace_back([this, news = std::move(news)] { take_probe(news); });
+}
+
+// Of a process that is followed no more nobody wants to know.
+void Engine::take_probe(const ProbeNews& news) {
+  for (const gpuwatch_rec& head : holdings_.heads()) {
+    if (model::ProcessKey{head.start_ns, head.tgid} != news.process) continue;
+    model::StoryEvent event;
+    event.head = head;
+    event.head.time_ns = options_.live ? base::monotonic_ns() : last_record_ns_;
+    const model::Actor actor = events_->actor_of(head);
+    event.kind = model::StoryKind::kCodeProbed;
+    event.body = model::ProbedBody{news.sums.match,      news.sums.differ, news.sums.not_resident,
+                                   news.sums.not_probed, news.duration_ns, news.exit_status,
+                                   news.problem};
+    take(event, actor);
+    event.kind = model::StoryKind::kCodeDiffers;
+    for (const ProbeDifference& one : news.differ) {
+      event.body =
+          model::DiffersBody{one.kernel, one.image, one.reason, one.bytes, one.first_offset, one.different_bytes};
+      take(event, actor);
+    }
+    return;
+  }
+}
+
 void Engine::give_alert_numbers(std::uint64_t first, std::uint64_t end) {
   // Blocks follow each other; the first one sets the start.
   if (end_alert_ != first) next_alert_ = first;

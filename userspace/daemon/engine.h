@@ -16,6 +16,7 @@
 #include "daemon/items.h"
 #include "daemon/matcher.h"
 #include "daemon/outputs.h"
+#include "daemon/prober.h"
 #include "daemon/progress.h"
 #include "daemon/recorder.h"
 #include "daemon/settings.h"
@@ -79,6 +80,7 @@ class Engine {
   void reload(const Settings& settings, std::shared_ptr<Outputs> outputs);
   void use_judge(pipeline::CodeJudge judge);
   void tell(Loss loss);
+  void tell(ProbeNews news);
 
   std::shared_ptr<const EngineView> view() const;
   sink::Tally& tally() { return tally_; }
@@ -93,6 +95,7 @@ class Engine {
   void take(const model::StoryEvent& event, const model::Actor& actor);
   void rules_on(const Subject& subject, const sink::Item& cause, std::uint64_t time_ns);
   void look_at_losses(std::uint64_t now_ns, bool last);
+  void take_probe(const ProbeNews& news);
   void emit_loss(const Loss& loss, std::uint64_t now_ns);
   void publish(std::uint64_t now_ns);
   void look_after_holdings();

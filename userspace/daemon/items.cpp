@@ -27,6 +27,7 @@ Severity severity_of(const model::StoryEvent& event) {
     case StoryKind::kUnallocatedUse:
     case StoryKind::kGpuFault:
     case StoryKind::kUnverified:
+    case StoryKind::kCodeDiffers:
       return Severity::kNotice;
     case StoryKind::kModuleLoad:
     case StoryKind::kModuleFound: {

@@ -66,6 +66,8 @@ void of_body(Field field, const model::StoryEvent& event, Values& out) {
     if (field == Field::kCall) out.add(fault->name);
   } else if (const auto* use = std::get_if<model::AllocationBody>(&event.body)) {
     if (field == Field::kReason) out.add(use->reason);
+  } else if (const auto* differs = std::get_if<model::DiffersBody>(&event.body)) {
+    if (field == Field::kModule) out.add(differs->kernel);
   }
 }
 

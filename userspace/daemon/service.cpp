@@ -6,11 +6,9 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
 
@@ -22,8 +20,10 @@
 #include "daemon/engine.h"
 #include "daemon/last_run.h"
 #include "daemon/log.h"
+#include "daemon/machine.h"
 #include "daemon/notify.h"
 #include "daemon/privileges.h"
+#include "daemon/probe_setup.h"
 #include "daemon/reader.h"
 #include "daemon/retired.h"
 #include "daemon/rings.h"
@@ -52,27 +52,6 @@ constexpr std::uint64_t kStuckNs = 20'000'000'000;  // a worker that makes no st
 // Loss totals have a fixed order: first those of the ring, by their number.
 constexpr std::size_t kRingLosses = GPUWATCH_LOSS_MAX;
 
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
-// Directories of ours, for whom the daemon will be.
-void make_directory(const std::string& path, const passwd* owner) {
-  if (path.empty() || ::mkdir(path.c_str(), 0750) != 0) return;
-  if (owner != nullptr) (void)!::chown(path.c_str(), owner->pw_uid, owner->pw_gid);
-}
-
-std::string parent_of(const std::string& path) {
-  return std::filesystem::path(path).parent_path().string();
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
-
 class Service {
  public:
   explicit Service(ServiceOptions options) : options_(std::move(options)), live_(options_.replay.empty()) {}
@@ -98,6 +77,7 @@ class Service {
     make_directory(parent_of(settings_.text(Key::kStatePath)), owner);
     make_directory(parent_of(settings_.text(Key::kControlPath)), owner);
     make_directory(settings_.text(Key::kRecorderDirectory), owner);
+    if (Status status = begin_starter(settings_, starter_); !status.ok()) return status;
     std::vector<KeptFd> kept = take_kept();
     if (live_) {
       auto rings = open_rings(settings_, std::move(kept), notify_);
@@ -170,6 +150,7 @@ class Service {
     if (Status status = open_exposition(settings_); !status.ok()) return status;
     engine_->start();
     reader_->start();
+    prober_ = make_prober(settings_, starter_, *engine_);
     if (control_) control_->serve([this](const control::Request& request) { return answer(request); });
     note(Level::kInfo, sink::MessageId::kDaemonStarted,
          "running " + how_run_ + ", " + std::to_string(settings_.rules().size()) + " rules" +
@@ -298,6 +279,7 @@ class Service {
     facts.last_end = last_end_;
     if (unsent_) facts.unsent = unsent_->left();
     facts.live = live_;
+    if (prober_) facts.probe = prober_->counts();
     const std::lock_guard hold(lock_);
     facts.outputs = outputs_;
     facts.intake_limit = settings_.number(Key::kQueueBytes);
@@ -395,12 +377,15 @@ class Service {
   void take_over(Settings fresh, std::shared_ptr<Outputs> outputs, std::optional<pipeline::CodeJudge> judge,
                  std::vector<std::string> files) {
     for (const Key key : {Key::kRingBytes, Key::kImages, Key::kScan, Key::kUnverifiedAfter, Key::kNames,
-                          Key::kStatePath, Key::kControlPath, Key::kControlGroup})
+                          Key::kStatePath, Key::kControlPath, Key::kControlGroup, Key::kProbeProgram})
       if (fresh.number(key) != settings_.number(key) || fresh.text(key) != settings_.text(key))
         say(Level::kWarning, std::string(key_info(key).path) + ": the new value counts after a restart");
+    if (fresh.flag(Key::kProbeEnabled) && !prober_)
+      say(Level::kWarning, "probe.enabled: the new value counts after a restart");
     intake_->set_limit(fresh.number(Key::kQueueBytes));
     recorder_->set_limit(fresh.number(Key::kRecorderBytes));
     dumper_->use(fresh);
+    if (prober_) prober_->use(prober_settings(fresh));
     if (judge) engine_->use_judge(std::move(*judge));
     engine_->reload(fresh, outputs);
     std::shared_ptr<Outputs> old;
@@ -508,6 +493,7 @@ class Service {
   }
 
   void end() {
+    if (prober_) prober_->stop();
     reader_->stop();
     if (source_) source_->interrupt();
     reader_->join();
@@ -566,6 +552,8 @@ class Service {
   std::shared_ptr<Unsent> unsent_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Reader> reader_;
+  std::optional<ProbeStarter> starter_;
+  std::unique_ptr<Prober> prober_;
   std::unique_ptr<sink::Exposition> exposition_;
   std::string exposition_at_, state_trouble_, textfile_trouble_;
   RetiredOutputs retired_;

@@ -59,6 +59,24 @@ Json sinks_json(const Outputs& outputs) {
   return list;
 }
 
+Json probe_json(const ProbeCounts& counts) {
+  Json json = {{"enabled", counts.enabled},       {"runs", Json::object()},
+               {"with_agent", counts.with_agent}, {"without_agent", counts.without_agent},
+               {"differ", counts.differ},         {"last_unix_ns", counts.last_unix_ns}};
+  for (const auto& [result, count] : counts.runs) json["runs"][result] = count;
+  if (!counts.trouble.empty()) json["trouble"] = base::to_utf8(counts.trouble);
+  return json;
+}
+
+void probe_metrics(const ProbeCounts& counts, sink::Metrics& metrics) {
+  metrics.set(Metric::kProbeRuns, 0, {"match"});
+  metrics.set(Metric::kProbeRuns, 0, {"differ"});
+  for (const auto& [result, count] : counts.runs) metrics.set(Metric::kProbeRuns, count, {result});
+  metrics.set(Metric::kProbeProcesses, counts.with_agent, {"yes"});
+  metrics.set(Metric::kProbeProcesses, counts.without_agent, {"no"});
+  metrics.set(Metric::kProbeDifferent, counts.differ);
+}
+
 void gpu_metrics(const StatusFacts& facts, sink::Metrics& metrics) {
   for (const report::HeldGpu& gpu : facts.view->holdings.gpus) {
     const std::string minor = gpu.minor >= 0 ? std::to_string(gpu.minor) : "unknown";
@@ -140,6 +158,7 @@ std::string status_json(const StatusFacts& facts) {
     json["baselines"].push_back({{"path", base::to_utf8(path)},
                                  {"modified_unix_ns", static_cast<std::uint64_t>(info.st_mtime) * 1'000'000'000}});
   }
+  if (facts.probe) json["probe"] = probe_json(*facts.probe);
   if (!facts.last_reload_error.empty()) json["last_reload_error"] = base::to_utf8(facts.last_reload_error);
   if (!view.code_gaps.empty()) json["code_gaps"] = base::to_utf8(view.code_gaps);
   if (!view.code_trouble.empty()) json["code_trouble"] = base::to_utf8(view.code_trouble);
@@ -165,6 +184,7 @@ sink::Metrics metrics_of(const StatusFacts& facts) {
   for (const auto& [rule, count] : view.suppressed) metrics.set(Metric::kAlertsSuppressed, count, {rule});
   metrics.set(Metric::kRules, facts.rules);
   gpu_metrics(facts, metrics);
+  if (facts.probe) probe_metrics(*facts.probe, metrics);
   metrics.set(Metric::kQueueItems, facts.intake.items, {"records"});
   metrics.set(Metric::kQueueBytes, facts.intake.bytes, {"records"});
   for (const Outputs::Named& named : facts.outputs->all())

@@ -39,7 +39,8 @@ struct StatusFacts {
   std::uint64_t scrapes = 0;
   bool live = false;
   std::uint64_t hooks = 0;
-  bool module = false;  // answers
+  bool module = false;               // answers
+  std::optional<ProbeCounts> probe;  // nothing: agents are not asked
 };
 
 std::string status_json(const StatusFacts& facts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of the story events about GPU code: module.load, module.found and
-// process.unverified. Views into what pipeline/code_story.h keeps: an event is
+// Bodies of the story events about GPU code: module.load, module.found,
+// process.unverified, code.probed and code.differs. Views into what pipeline/code_story.h keeps: an event is
 // printed before its next call. Names and paths are untrusted bytes.
 #pragma once
 
@@ -55,6 +55,27 @@ struct ModuleBody {
 struct UnverifiedBody {
   std::uint64_t waited_ns = 0;
   std::uint64_t channels = 0;  // at that moment
+};
+
+// A process's agent was asked what lies in its GPU memory.
+struct ProbedBody {
+  std::uint64_t match = 0;  // with those whose relocations were applied
+  std::uint64_t differ = 0;
+  std::uint64_t not_resident = 0;
+  std::uint64_t not_probed = 0;
+  std::uint64_t duration_ns = 0;
+  std::uint32_t exit_status = 0;  // of gpuwatch-probe
+  std::string_view problem;       // why there is no result; empty: there is one
+};
+
+// A function in GPU memory that is not what its image calls for.
+struct DiffersBody {
+  std::string_view kernel;
+  std::string_view image;  // where the image lay
+  std::string_view reason;
+  std::uint64_t bytes = 0;  // of the function
+  std::uint64_t first_offset = 0;
+  std::uint64_t different_bytes = 0;
 };
 
 }  // namespace gpuwatch::model

@@ -224,7 +224,7 @@ struct StateBody {
 
 using StoryBody = std::variant<std::monostate, GpuBody, ClientBody, ContextBody, ChannelBody, MemoryBody, MappingBody,
                                ShareBody, SyncBody, SignBody, FaultBody, DenialBody, FindingBody, AllocationBody,
-                               ModuleBody, UnverifiedBody, StateBody>;
+                               ModuleBody, UnverifiedBody, ProbedBody, DiffersBody, StateBody>;
 
 struct StoryEvent {
   StoryKind kind = StoryKind::kDriverState;

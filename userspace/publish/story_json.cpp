@@ -211,6 +211,23 @@ struct Writer {
     json.number("waited_ns", body.waited_ns);
     json.number("channels", body.channels);
   }
+  void operator()(const model::ProbedBody& body) const {
+    json.number("match", body.match);
+    json.number("differ", body.differ);
+    json.number("not_resident", body.not_resident);
+    json.number("not_probed", body.not_probed);
+    json.number("duration_ns", body.duration_ns);
+    json.number("exit_status", body.exit_status);
+    json.text_if("problem", body.problem);
+  }
+  void operator()(const model::DiffersBody& body) const {
+    json.text("kernel", body.kernel);
+    json.text_if("image_name", body.image);
+    json.text_if("reason", body.reason);
+    json.number("bytes", body.bytes);
+    json.number("first_offset", body.first_offset);
+    json.number("different_bytes", body.different_bytes);
+  }
   void operator()(const model::StateBody& body) const {
     const std::string_view all(body.name.data(), body.name.size());
     write_state_values(json, body.event, body.value, body.error, all.substr(0, std::min(all.find('\0'), all.size())));

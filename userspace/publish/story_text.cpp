@@ -372,6 +372,38 @@ struct Words {
     out += " s, and no load of code was seen";
   }
 
+  void operator()(const model::ProbedBody& body) const {
+    if (!body.problem.empty()) {
+      out += "GPU memory not probed: ";
+      base::append_escaped(out, body.problem);
+      return;
+    }
+    out += "GPU memory probed: ";
+    append_count(out, body.match, "function");
+    out += " as loaded, ";
+    format::append_number(out, body.differ);
+    out += " different, ";
+    format::append_number(out, body.not_probed);
+    out += " not probed";
+  }
+
+  void operator()(const model::DiffersBody& body) const {
+    out += "code in GPU memory differs: ";
+    base::append_escaped(out, body.kernel);
+    if (!body.image.empty()) {
+      out += " of ";
+      base::append_escaped(out, body.image);
+    }
+    out += ", ";
+    append_count(out, body.different_bytes, "byte");
+    out += ", first at offset ";
+    format::append_number(out, body.first_offset);
+    if (!body.reason.empty()) {
+      out += "; ";
+      base::append_escaped(out, body.reason);
+    }
+  }
+
   void operator()(const model::StateBody& body) const {
     const std::string_view all(body.name.data(), body.name.size());
     const std::string_view module = all.substr(0, std::min(all.find('\0'), all.size()));
@@ -408,6 +440,7 @@ std::string_view colour_of(const StoryEvent& event) {
     case StoryKind::kUnallocatedUse:
     case StoryKind::kGpuFault:
     case StoryKind::kUnverified:
+    case StoryKind::kCodeDiffers:
       return colour::kRed;
     case StoryKind::kModuleLoad:
     case StoryKind::kModuleFound: {

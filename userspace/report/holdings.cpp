@@ -381,6 +381,7 @@ struct Holdings::Impl {
     switch (event.kind) {
       case StoryKind::kSecurityFinding:
       case StoryKind::kUnallocatedUse:
+      case StoryKind::kCodeDiffers:
         ++live.findings;
         return;
       case StoryKind::kCallDenied:

@@ -65,7 +65,7 @@ struct HeldProcess {
   HeldCode code;
   std::uint64_t calls = 0;
   double calls_per_second = 0;
-  std::uint64_t findings = 0;                // security.finding and gpu.unallocated_use
+  std::uint64_t findings = 0;                // security.finding, gpu.unallocated_use and code.differs
   std::uint64_t denied = 0;                  // call.denied and gpu.open_failed
   std::optional<std::uint32_t> gpu_percent;  // of its time on the GPU, where NVML told; never from records
 };

@@ -88,10 +88,10 @@ std::string socket_of(std::string_view table, const std::vector<std::uint64_t>& 
   return {};
 }
 
-Failure Connection::find(std::string& path) {
-  const std::string folder = of_process(pid_, "/fd");
+Failure find_agent(int pid, std::string& path) {
+  const std::string folder = of_process(pid, "/fd");
   DIR* const raw = ::opendir(folder.c_str());
-  if (raw == nullptr) return errno == ENOENT ? gone(pid_) : not_allowed(pid_);
+  if (raw == nullptr) return errno == ENOENT ? gone(pid) : not_allowed(pid);
   const base::ScopeExit close([&] { ::closedir(raw); });
   std::vector<std::uint64_t> inodes;
   while (const dirent* entry = ::readdir(raw)) {
@@ -104,12 +104,12 @@ Failure Connection::find(std::string& path) {
     std::from_chars(text.data() + kSocket.size(), text.data() + text.size(), inode);
     inodes.push_back(inode);
   }
-  auto table = base::read_text_file(of_process(pid_, "/net/unix"), 64u << 20);
+  auto table = base::read_text_file(of_process(pid, "/net/unix"), 64u << 20);
   if (!table.ok()) return {Outcome::kTrouble, table.error().message()};
   path = socket_of(*table, inodes);
   if (path.empty())
     return {Outcome::kNoAgent,
-            "process " + std::to_string(pid_) +
+            "process " + std::to_string(pid) +
                 " has no agent: start it with CUDA_INJECTION64_PATH=libgpuwatch-agent.so, by its full path; it comes "
                 "to life when the process sets up CUDA. Without one it is read from outside, with --records FILE of "
                 "its driver "
@@ -121,7 +121,7 @@ Failure Connection::connect() {
   process_ = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!process_.valid() && errno == ESRCH) return gone(pid_);
   std::string path;
-  if (Failure failure = find(path)) return failure;
+  if (Failure failure = find_agent(pid_, path)) return failure;
   const base::Fd root(::open(of_process(pid_, "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return errno == ENOENT ? gone(pid_) : not_allowed(pid_);
   const base::Fd place(open_in_root(root.get(), path));

@@ -28,7 +28,6 @@ class Connection {
   Failure hash(const AskHash& ask, std::vector<identify::Digest>& roots, Refusal& refusal);
 
  private:
-  Failure find(std::string& path);
   Failure connect();
   // Sends a frame and takes the answer. A refusal that concerns the one request
   // goes to `refusal`, what ends the work is a failure.
@@ -42,6 +41,10 @@ class Connection {
   base::Fd process_;   // tells its end; the number may be another's by then
   base::Fd fd_;
 };
+
+// Where the agent of a process listens, in that process's own file system; a
+// failure where it has none. Nothing is connected.
+Failure find_agent(int pid, std::string& path);
 
 // Paths of unix sockets in the text of /proc/PID/net/unix, by inode.
 std::string socket_of(std::string_view table, const std::vector<std::uint64_t>& inodes);
