@@ -139,25 +139,36 @@ std::vector<Place> locate_banks(const std::vector<BankImage>& banks, const std::
       return std::tuple(a.leftover, a.differences, a.address) < std::tuple(b.leftover, b.differences, b.address);
     });
   };
-  for (std::size_t number = 0; number < banks.size(); ++number) {
-    if (tells_nothing(banks[number])) continue;
+  const auto look_everywhere = [&](std::size_t number, std::uint64_t limit) {
+    candidates[number].clear();
     for (const Copy& copy : copies)
       for (std::uint64_t at = (kStep - copy.address % kStep) % kStep; at < copy.bytes.size(); at += kStep)
-        look(number, copy, at, words_of(banks[number]) / 2);
+        look(number, copy, at, limit);
     sort(candidates[number]);
+  };
+  // Whole ones are soon told from the rest, and mostly all are whole.
+  for (std::size_t number = 0; number < banks.size(); ++number) {
+    if (tells_nothing(banks[number])) continue;
+    look_everywhere(number, 0);
+    give(number, false, true);
   }
-  for (std::size_t number = 0; number < banks.size(); ++number) give(number, false, true);
-  for (std::size_t number = 0; number < banks.size(); ++number)
-    if (places[number].address == 0) give(number, false, false);
+  for (std::size_t number = 0; number < banks.size(); ++number) {
+    if (places[number].address != 0 || tells_nothing(banks[number])) continue;
+    look_everywhere(number, words_of(banks[number]) / 2);
+    give(number, false, false);
+  }
   // What little is like it lies beside its siblings, if it is new there.
   for (std::size_t number = 0; number < banks.size(); ++number) {
     if (places[number].address != 0 || tells_nothing(banks[number])) continue;
-    for (const Place& sibling : places) {
-      if (sibling.address == 0) continue;
+    const auto siblings = static_cast<std::uint64_t>(std::count_if(
+        banks.begin(), banks.end(), [&](const BankImage& bank) { return bank.module == banks[number].module; }));
+    for (std::size_t other = 0; other < banks.size(); ++other) {
+      const Place& sibling = places[other];
+      if (sibling.address == 0 || banks[other].module != banks[number].module) continue;
       for (const Copy& copy : copies) {
         if (sibling.address < copy.address || sibling.address - copy.address >= copy.bytes.size()) continue;
         const std::uint64_t at = sibling.address - copy.address;
-        const std::uint64_t reach = kStep * banks.size();
+        const std::uint64_t reach = kStep * siblings;
         for (std::uint64_t near = at > reach ? at - reach : 0; near <= at + reach; near += kStep)
           look(number, copy, near, words_of(banks[number]));
       }

@@ -7,7 +7,7 @@
 // program's own constants) are data. Pure functions over untrusted bytes.
 #pragma once
 
-#include "probe/code.h"
+#include "probe/locate.h"
 
 namespace gpuwatch::probe {
 
@@ -28,6 +28,7 @@ std::vector<std::uint8_t> expected_bank(const Bank& bank, const Addresses& addre
 struct BankImage {
   std::vector<std::uint8_t> bytes;
   std::vector<std::uint8_t> mask;
+  std::size_t module = 0;  // the same for banks that were loaded together
 };
 
 // Too little in it to be found: all zero, or decided by relocations.
@@ -36,8 +37,8 @@ bool tells_nothing(const BankImage& bank);
 // A place for each, address 0 where there is none; the differences are counted in
 // words of 4 bytes. Whole ones come first and each place is given away once, as
 // with functions; what is not there whole is placed where at least half of its
-// words are, or next to banks of the same list when what lies there is new since
-// `before`. Banks of one list belong to one module.
+// words are, or next to banks of the same module when what lies there is new since
+// `before`.
 std::vector<Place> locate_banks(const std::vector<BankImage>& banks, const std::vector<Copy>& copies,
                                 const std::vector<Copy>& before);
 

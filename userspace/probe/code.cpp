@@ -183,13 +183,6 @@ std::optional<std::uint64_t> first_difference(identify::Bytes expected, identify
   return std::nullopt;
 }
 
-identify::Bytes resident_at(const std::vector<Copy>& copies, std::uint64_t address, std::uint64_t bytes) {
-  for (const Copy& copy : copies)
-    if (address >= copy.address && identify::fits(address - copy.address, bytes, copy.bytes.size()))
-      return identify::Bytes(copy.bytes).subspan(address - copy.address, bytes);
-  return {};
-}
-
 std::size_t accept_loader_changes(std::span<std::uint8_t> expected, identify::Bytes resident) {
   constexpr std::size_t kInstruction = 16;
   constexpr std::size_t kVariant = 9;

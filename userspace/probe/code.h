@@ -72,29 +72,6 @@ std::vector<std::uint8_t> expected_text(const Function& function, const Addresse
 // the file's bytes under the mask.
 std::optional<std::uint64_t> first_difference(identify::Bytes expected, identify::Bytes resident, identify::Bytes mask);
 
-// Copies of memory to search, each from its address on.
-struct Copy {
-  std::uint64_t address = 0;
-  std::vector<std::uint8_t> bytes;
-};
-
-struct Place {
-  std::uint64_t address = 0;      // 0: not found
-  bool exact = false;             // all bytes under the mask are equal
-  std::uint64_t differences = 0;  // in 16-byte units, where not exact
-  std::uint64_t first = 0;        // offset of the first differing byte
-};
-
-// Finds every function at a 128-byte step of the copies; each place is given to
-// one function. What matches nowhere in full is placed where most of it does.
-// `before` is the same memory before the module was loaded: of equal places,
-// what was there already is a leftover and comes last.
-std::vector<Place> locate(const std::vector<const Function*>& functions, const std::vector<Copy>& copies,
-                          const std::vector<Copy>& before = {});
-
-// Bytes at an address, if one copy holds them all.
-identify::Bytes resident_at(const std::vector<Copy>& copies, std::uint64_t address, std::uint64_t bytes);
-
 // Besides relocations the loader of driver 580.159.04 changes one thing on
 // sm_90: of an instruction 0x992 with 0x80 in byte 9 and one with 0xa0 behind it,
 // the second is made to wait for the first (read barrier 3, in byte 14 of both).

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/fd.h"
 #include "identify/inflate.h"
 #include "identify/scan.h"
 
@@ -56,31 +55,51 @@ LoadableImage take(const identify::ByteSource& source, const Image& image, const
   return out;
 }
 
-}  // namespace
-
-std::vector<LoadableImage> images_for(const identify::ByteSource& source, std::uint32_t sm) {
-  const identify::Limits limits;
-  const identify::Scan scan = identify::scan(source, limits);
+std::vector<Image> chosen(const identify::ByteSource& source, std::uint32_t sm) {
+  identify::Scan scan = identify::scan(source, identify::Limits{});
   std::map<std::uint64_t, std::uint32_t> best;
   for (const Image& image : scan.images) {
     std::uint32_t& value = best[image.container_offset];
     value = std::max(value, rank(image, sm));
   }
-  std::vector<LoadableImage> out;
-  for (const Image& image : scan.images) {
+  std::vector<Image> out;
+  for (Image& image : scan.images) {
     const std::uint32_t value = rank(image, sm);
-    if (value != 0 && value == best[image.container_offset]) out.push_back(take(source, image, limits));
+    if (value != 0 && value == best[image.container_offset]) out.push_back(std::move(image));
   }
   return out;
 }
 
-base::Result<std::vector<LoadableImage>> images_of_file(const std::string& path, std::uint32_t sm) {
-  const base::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return base::Error::from_errno(path);
+}  // namespace
+
+base::Result<ImageFile> ImageFile::open(const std::string& path, std::uint32_t sm) {
+  ImageFile file;
+  file.fd_ = base::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.fd_.valid()) return base::Error::from_errno(path);
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return base::Error::from_errno(path);
+  if (::fstat(file.fd_.get(), &info) != 0) return base::Error::from_errno(path);
   if (!S_ISREG(info.st_mode)) return base::Error(base::Code::kBadInput, path + " is not a regular file");
-  return images_for(identify::FileSource(fd.get(), static_cast<std::uint64_t>(info.st_size)), sm);
+  file.bytes_ = static_cast<std::uint64_t>(info.st_size);
+  file.images_ = chosen(identify::FileSource(file.fd_.get(), file.bytes_), sm);
+  return file;
+}
+
+LoadableImage ImageFile::take(std::size_t number) const {
+  return probe::take(identify::FileSource(fd_.get(), bytes_), images_[number], identify::Limits{});
+}
+
+std::vector<LoadableImage> images_for(const identify::ByteSource& source, std::uint32_t sm) {
+  std::vector<LoadableImage> out;
+  for (const Image& image : chosen(source, sm)) out.push_back(take(source, image, identify::Limits{}));
+  return out;
+}
+
+base::Result<std::vector<LoadableImage>> images_of_file(const std::string& path, std::uint32_t sm) {
+  auto file = ImageFile::open(path, sm);
+  if (!file.ok()) return file.error();
+  std::vector<LoadableImage> out;
+  for (std::size_t i = 0; i < file->size(); ++i) out.push_back(file->take(i));
+  return out;
 }
 
 }  // namespace gpuwatch::probe

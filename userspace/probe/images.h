@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "identify/container.h"
 
@@ -16,6 +17,28 @@ struct LoadableImage {
   bool ptx = false;
   std::vector<std::uint8_t> bytes;  // PTX with its closing NUL
   std::string error;                // it could not be taken out of the file
+};
+
+// Images that are taken one at a time, as often as wanted.
+class ImageList {
+ public:
+  virtual ~ImageList() = default;
+  virtual std::size_t size() const = 0;
+  virtual LoadableImage take(std::size_t number) const = 0;
+};
+
+// Those of a file; a library's together are gigabytes.
+class ImageFile : public ImageList {
+ public:
+  static base::Result<ImageFile> open(const std::string& path, std::uint32_t sm);
+
+  std::size_t size() const override { return images_.size(); }
+  LoadableImage take(std::size_t number) const override;
+
+ private:
+  base::Fd fd_;
+  std::uint64_t bytes_ = 0;
+  std::vector<identify::Image> images_;
 };
 
 std::vector<LoadableImage> images_for(const identify::ByteSource& source, std::uint32_t sm);

@@ -12,7 +12,7 @@
 #include "kernels/images.h"
 #include "probe/agent/live.h"
 #include "probe/canary.h"
-#include "probe/images.h"
+#include "probe/file_run.h"
 #include "probe/outside/outside.h"
 #include "probe/own_calls.h"
 #include "probe/print.h"
@@ -66,53 +66,60 @@ Failure canary(Session& session, const DeviceFacts& facts, Report& report, bool&
   return {};
 }
 
-void print(const ModuleVerdict& module, const std::string& label, int gpu, Report& report, Totals& totals) {
-  for (const FunctionVerdict& verdict : module.functions) {
-    ++totals.counts[static_cast<int>(verdict.verdict)];
-    // For people what is in order is counted; JSON has all.
-    print_function(verdict, label, gpu, module.functions.size() > 8, report);
-  }
-  for (const FunctionVerdict& verdict : module.banks) {
-    ++totals.banks[static_cast<int>(verdict.verdict)];
-    print_bank(verdict, label, gpu, true, report);
-  }
-  totals.bytes += module.hashed_bytes;
-  totals.gpu_ms += static_cast<double>(module.gpu_ms);
-  ++totals.modules;
-}
+// Prints what comes, and counts.
+class Printer : public RunSink {
+ public:
+  Printer(int gpu, Report& report) : gpu_(gpu), report_(report) {}
 
-Failure probe_image(Session& session, const DeviceFacts& facts, const Options& options, Report& report, bool& finding) {
-  const auto sm = static_cast<std::uint32_t>(facts.major * 10 + facts.minor);
-  auto images = images_of_file(options.image, sm);
-  if (!images.ok()) return {Outcome::kTrouble, images.error().message()};
-  if (images->empty()) return {Outcome::kWrongImage, options.image + " has no code for sm_" + std::to_string(sm)};
+  void module(const std::string& label, const ModuleVerdict& module) override {
+    for (const FunctionVerdict& verdict : module.functions) {
+      ++totals.counts[static_cast<int>(verdict.verdict)];
+      // For people what is in order is counted; JSON has all.
+      print_function(verdict, label, gpu_, module.functions.size() > 8, report_);
+    }
+    for (const FunctionVerdict& verdict : module.banks) {
+      ++totals.banks[static_cast<int>(verdict.verdict)];
+      print_bank(verdict, label, gpu_, true, report_);
+    }
+    totals.bytes += module.hashed_bytes;
+    ++totals.modules;
+  }
+  void not_probed(const std::string& label, const Failure& failure) override {
+    // One image of many: named, and on to the next.
+    ++totals.skipped;
+    last = failure;
+    report_.line({{"type", "module"},
+                  {"gpu", gpu_},
+                  {"image", label},
+                  {"verdict", "not-probed"},
+                  {"reason", base::to_utf8(failure.text)}},
+                 "  not-probed " + label + ": " + failure.text);
+  }
+  void batch(const BatchFigures& figures) override {
+    ++totals.batches;
+    for (int i = 0; i < 2; ++i) totals.reading_ms[i] += static_cast<double>(figures.gpu_ms[i]);
+    print_batch(figures, totals.batches, gpu_, report_);
+  }
+
   Totals totals;
   Failure last;
-  for (const LoadableImage& image : *images) {
-    ImageProbe probe(session, fresh_nonce);
-    Failure failure;
-    if (!image.error.empty())
-      failure = {Outcome::kWrongImage, image.error};
-    else
-      failure = probe.load(image);
-    if (failure && failure.outcome != Outcome::kFault && failure.outcome != Outcome::kOutOfMemory) {
-      // One image of many: named, and on to the next.
-      ++totals.skipped;
-      last = failure;
-      report.line({{"type", "module"},
-                   {"gpu", facts.number},
-                   {"image", image.label},
-                   {"verdict", "not-probed"},
-                   {"reason", base::to_utf8(failure.text)}},
-                  "  not-probed " + image.label + ": " + failure.text);
-      continue;
-    }
-    if (failure) return failure;
-    ModuleVerdict verdict;
-    if (failure = probe.check(options.kernel, verdict); failure) return failure;
-    print(verdict, image.label, facts.number, report, totals);
-    if (failure = probe.unload(); failure) return failure;
-  }
+
+ private:
+  int gpu_;
+  Report& report_;
+};
+
+Failure probe_image(Session& session, const DeviceFacts& facts, const Options& options, Report& report, bool& finding) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto sm = static_cast<std::uint32_t>(facts.major * 10 + facts.minor);
+  auto images = ImageFile::open(options.image, sm);
+  if (!images.ok()) return {Outcome::kTrouble, images.error().message()};
+  if (images->size() == 0) return {Outcome::kWrongImage, options.image + " has no code for sm_" + std::to_string(sm)};
+  Printer printer(facts.number, report);
+  const Failure failure = run_images(session, fresh_nonce, *images, options.kernel, BatchLimits{}, printer);
+  if (failure) return failure;
+  const Totals& totals = printer.totals;
+  const double host_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   const std::string tool = watching_tool("/proc/self");
   nlohmann::json object{{"type", "image"},
                         {"gpu", facts.number},
@@ -120,17 +127,21 @@ Failure probe_image(Session& session, const DeviceFacts& facts, const Options& o
                         {"file", base::to_utf8(options.image)},
                         {"modules", totals.modules},
                         {"modules_not_probed", totals.skipped},
+                        {"batches", totals.batches},
                         {"hashed_bytes", totals.bytes},
-                        {"gpu_ms", totals.gpu_ms}};
+                        {"gpu_ms", totals.reading_ms[1]},
+                        {"readings_gpu_ms", {totals.reading_ms[0], totals.reading_ms[1]}},
+                        {"host_ms", host_ms}};
   std::string text = "  " + std::to_string(totals.modules) + " modules, " + std::to_string(totals.bytes) +
-                     " bytes hashed in place" + format(" in %.3f ms:", totals.gpu_ms);
+                     " bytes hashed in place" + format(" in %.3f ms", totals.reading_ms[1]) +
+                     format(" of %.0f:", host_ms);
   add_counts(totals, object, text);
   if (!tool.empty()) {
     object["tool"] = tool;
     text += "; a " + tool + " is attached, which changes code by itself";
   }
   report.line(object, text);
-  if (totals.modules == 0 && last) return last;
+  if (totals.modules == 0 && printer.last) return printer.last;
   std::size_t all = 0;
   for (const std::size_t count : totals.counts) all += count;
   if (all == 0 && !options.kernel.empty())

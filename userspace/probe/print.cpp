@@ -120,6 +120,30 @@ void print_bank(const FunctionVerdict& verdict, const std::string& label, int gp
   print_verdict("constant_bank", verdict, label, gpu, quiet, report);
 }
 
+void print_batch(const BatchFigures& figures, std::size_t number, int gpu, Report& report) {
+  if (!report.json()) return;
+  report.line({{"type", "batch"},
+               {"gpu", gpu},
+               {"number", number},
+               {"modules", figures.modules},
+               {"functions", figures.functions},
+               {"banks", figures.banks},
+               {"text_bytes", figures.text_bytes},
+               {"hashed_bytes", figures.hashed_bytes},
+               {"heap_bytes", figures.heap_bytes},
+               {"heap_ranges", figures.heap_ranges},
+               {"readings_gpu_ms", {figures.gpu_ms[0], figures.gpu_ms[1]}},
+               {"load_ms", figures.load_ms},
+               {"read_ms", figures.read_ms},
+               {"refresh_ms", figures.refresh_ms},
+               {"search_ms", figures.search_ms},
+               {"settle_ms", figures.settle_ms},
+               {"hash_ms", figures.hash_ms},
+               {"host_hash_ms", figures.host_ms},
+               {"unload_ms", figures.unload_ms}},
+              "");
+}
+
 void add_counts(const Totals& totals, nlohmann::json& object, std::string& text) {
   for (int i = 0; i < 5; ++i) {
     object[to_string(static_cast<Verdict>(i))] = totals.counts[i];

@@ -37,12 +37,15 @@ struct Totals {
   std::size_t modules = 0;
   std::size_t skipped = 0;
   std::uint64_t bytes = 0;
-  double gpu_ms = 0;
+  std::size_t batches = 0;
+  double reading_ms[2] = {};  // on the GPU, of each of the two readings
 };
 
 // One function; with `quiet`, for people, not when it is in order.
 void print_function(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report);
 void print_bank(const FunctionVerdict& verdict, const std::string& label, int gpu, bool quiet, Report& report);
+// Where the time of a batch went; JSON only.
+void print_batch(const BatchFigures& figures, std::size_t number, int gpu, Report& report);
 // Adds the numbers of verdicts to a line of sums.
 void add_counts(const Totals& totals, nlohmann::json& object, std::string& text);
 

@@ -2,6 +2,7 @@
 #include "probe/ranges.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace gpuwatch::probe {
 
@@ -96,24 +97,32 @@ void RangeRecord::call(Node node, unsigned long request, identify::Bytes argumen
       range.memory_class = memory->second.memory_class;
       range.flags = memory->second.flags;
     }
-    ranges_[address] = range;
+    own()[address] = range;
     return;
   }
   // What failed to go may still be gone in part: it is no longer proven.
   remove(address, bytes);
 }
 
+RangeRecord::Ranges& RangeRecord::own() {
+  if (ranges_.use_count() != 1) ranges_ = std::make_shared<Ranges>(*ranges_);
+  // Whoever gave up a copy has done reading it.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return *ranges_;
+}
+
 void RangeRecord::remove(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t end = address + bytes;
   std::vector<MappedRange> rests;
-  for (auto it = ranges_.begin(); it != ranges_.end();) {
+  Ranges& ranges = own();
+  for (auto it = ranges.begin(); it != ranges.end();) {
     MappedRange range = it->second;
     const std::uint64_t range_end = range.address + range.bytes;
     if (range_end <= address || range.address >= end) {
       ++it;
       continue;
     }
-    it = ranges_.erase(it);
+    it = ranges.erase(it);
     if (range.address < address) {
       range.bytes = address - range.address;
       rests.push_back(range);
@@ -124,11 +133,11 @@ void RangeRecord::remove(std::uint64_t address, std::uint64_t bytes) {
       rests.push_back(range);
     }
   }
-  for (const MappedRange& rest : rests) ranges_[rest.address] = rest;
+  for (const MappedRange& rest : rests) ranges[rest.address] = rest;
 }
 
 void RangeRecord::remove_gpu(const Uuid& gpu) {
-  std::erase_if(ranges_, [&](const auto& entry) {
+  std::erase_if(own(), [&](const auto& entry) {
     const std::vector<Uuid>& gpus = entry.second.gpus;
     return gpus.empty() || std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
   });
@@ -136,7 +145,7 @@ void RangeRecord::remove_gpu(const Uuid& gpu) {
 
 std::vector<MappedRange> RangeRecord::ranges() const {
   std::vector<MappedRange> out;
-  for (const auto& [address, range] : ranges_) out.push_back(range);
+  for (const auto& [address, range] : *ranges_) out.push_back(range);
   return out;
 }
 
@@ -144,8 +153,8 @@ bool RangeRecord::covers(std::uint64_t address, std::uint64_t bytes) const {
   const std::uint64_t end = address + bytes;
   if (end < address) return false;
   while (address < end) {
-    auto it = ranges_.upper_bound(address);
-    if (it == ranges_.begin()) return false;
+    auto it = ranges_->upper_bound(address);
+    if (it == ranges_->begin()) return false;
     --it;
     const std::uint64_t range_end = it->second.address + it->second.bytes;
     if (range_end <= address) return false;

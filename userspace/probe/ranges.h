@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "identify/bytes.h"
@@ -41,6 +42,7 @@ class RangeRecord {
   static bool takes_away(Node node, unsigned long request);
 
   std::vector<MappedRange> ranges() const;
+  std::size_t count() const { return ranges_->size(); }
   // Lies [address, address + bytes) in ranges that follow each other without a gap?
   bool covers(std::uint64_t address, std::uint64_t bytes) const;
 
@@ -52,7 +54,11 @@ class RangeRecord {
   void remove(std::uint64_t address, std::uint64_t bytes);
   void remove_gpu(const Uuid& gpu);
 
-  std::map<std::uint64_t, MappedRange> ranges_;                       // by address
+  using Ranges = std::map<std::uint64_t, MappedRange>;  // by address
+  Ranges& own();
+
+  // Copies of the record share it until one changes: they are taken often.
+  std::shared_ptr<Ranges> ranges_ = std::make_shared<Ranges>();
   std::map<std::pair<std::uint32_t, std::uint32_t>, Memory> memory_;  // by client and handle
 };
 

@@ -221,21 +221,37 @@ Failure Session::hash(const std::vector<Span>& spans, Form form, const Nonce& no
 }
 
 Failure Session::read(const Span& span, std::vector<std::uint8_t>& out) {
-  if (span.address % 16 != 0 || span.bytes % 16 != 0 || !ranges().covers(span.address, span.bytes))
-    return {Outcome::kTrouble, "an address to read is not proven to be mapped"};
-  const Buffer memory(api_, span.bytes);
+  std::vector<std::vector<std::uint8_t>> all;
+  if (Failure failure = read(std::vector<Span>{span}, all)) return failure;
+  out = std::move(all.front());
+  return {};
+}
+
+Failure Session::read(const std::vector<Span>& spans, std::vector<std::vector<std::uint8_t>>& out) {
+  std::uint64_t largest = 0;
+  const RangeRecord proven = ranges();
+  for (const Span& span : spans) {
+    if (span.address % 16 != 0 || span.bytes % 16 != 0 || !proven.covers(span.address, span.bytes))
+      return {Outcome::kTrouble, "an address to read is not proven to be mapped"};
+    largest = std::max(largest, span.bytes);
+  }
+  out.clear();
+  const Buffer memory(api_, std::max<std::uint64_t>(largest, 16));
   if (memory.result() != kCuOk) return failed(memory.result(), "memory for a copy");
-  std::uint64_t from = span.address;
-  std::uint64_t to = memory.address();
-  std::uint64_t bytes = span.bytes;
-  void* arguments[] = {&from, &to, &bytes};
-  if (Failure failure = launch(copy_, kCopyBlocks, kBlock, arguments)) return failure;
-  if (Failure failure = wait("reading")) return failure;
-  out.resize(span.bytes);
-  CuResult result = api_.memory_to_host(out.data(), memory.address(), span.bytes);
+  for (const Span& span : spans) {
+    std::uint64_t from = span.address;
+    std::uint64_t to = memory.address();
+    std::uint64_t bytes = span.bytes;
+    void* arguments[] = {&from, &to, &bytes};
+    if (Failure failure = launch(copy_, kCopyBlocks, kBlock, arguments)) return failure;
+    if (Failure failure = wait("reading")) return failure;
+    out.emplace_back(span.bytes);
+    if (const CuResult result = api_.memory_to_host(out.back().data(), memory.address(), span.bytes); result != kCuOk)
+      return failed(result, "reading");
+  }
   // The driver hands freed memory out again as it is: a copy of code left in it
   // would be found in the next search, and hashed once it is a table.
-  if (result == kCuOk) result = api_.memory_fill(memory.address(), 0, span.bytes);
+  CuResult result = api_.memory_fill(memory.address(), 0, largest);
   if (result == kCuOk) result = api_.synchronize();
   return result == kCuOk ? Failure{} : failed(result, "reading");
 }
@@ -258,8 +274,8 @@ Failure Session::scrub() {
     for (const CuPointer address : taken) api_.memory_free(address);
   });
   for (std::size_t size = kLargest; size >= kSmallest; size /= 4) {
-    const std::size_t mapped = ranges().ranges().size();
-    while (taken.size() < kTakenMax && ranges().ranges().size() == mapped) {
+    const std::size_t mapped = ranges().count();
+    while (taken.size() < kTakenMax && ranges().count() == mapped) {
       CuPointer address = 0;
       if (api_.memory_allocate(&address, size) != kCuOk) break;
       taken.push_back(address);

@@ -73,6 +73,8 @@ class Session {
   Failure hash(const std::vector<Span>& spans, Form form, const Nonce& nonce, std::vector<identify::Digest>& roots,
                float& gpu_ms);
   Failure read(const Span& span, std::vector<std::uint8_t>& out);
+  // Many, through one buffer.
+  Failure read(const std::vector<Span>& spans, std::vector<std::vector<std::uint8_t>>& out);
   Failure store(std::uint64_t address, std::uint32_t value, std::uint64_t words);
   // Makes instruction caches fetch anew: loads a module and runs its kernel.
   Failure refresh();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relocation arithmetic and the search for code, without a GPU.
-#include "probe/code.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "probe/locate.h"
 
 namespace gpuwatch::probe {
 namespace {

@@ -9,6 +9,8 @@
 #include <random>
 #include <string>
 
+#include "probe/host_tree.h"
+
 namespace gpuwatch::probe {
 namespace {
 
@@ -120,6 +122,27 @@ TEST(Plan, RegionsOfDifferentDepthKeepTheirPlaces) {
   EXPECT_EQ(plan.levels[2].chunks, 1u);
   EXPECT_EQ(plan.digests, 44u + 3u + 1u);
   EXPECT_EQ(plan.roots, (std::vector<std::uint64_t>{0, 47, 41, 46}));
+}
+
+TEST(HostTree, ManyRegionsAtOnceAsEachAlone) {
+  std::mt19937_64 random(9);
+  Buffer pool(3 << 20);
+  for (auto& byte : pool) byte = static_cast<std::uint8_t>(random());
+  std::vector<identify::Bytes> regions;
+  for (const std::size_t length : {0u, 1u, 1023u, 1024u, 1025u, 32u * 1024u, 32u * 1024u + 1u, 3u << 20})
+    regions.push_back({pool.data(), length});
+  for (int i = 0; i < 300; ++i) {
+    const std::size_t length = random() % 60'000;
+    regions.push_back({pool.data() + random() % (pool.size() - length), length});
+  }
+  for (const Form form : {Form::kTree, Form::kFlat, Form::kPlain}) {
+    const Nonce nonce = nonce_of(5);
+    const std::vector<identify::Digest> roots = host_roots(regions, form, nonce);
+    ASSERT_EQ(roots.size(), regions.size());
+    for (std::size_t i = 0; i < regions.size(); ++i)
+      EXPECT_EQ(roots[i], host_root(regions[i], form, nonce)) << i << " " << regions[i].size();
+  }
+  EXPECT_TRUE(host_roots({}, Form::kTree, {}).empty());
 }
 
 }  // namespace

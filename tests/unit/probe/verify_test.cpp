@@ -37,7 +37,7 @@ TEST(TellDifferences, OfManyUnitsTheFirst) {
 
 TEST(TellDifferences, NothingOfEqualCode) {
   FunctionVerdict verdict;
-  tell_differences({1, 2}, {1, 2}, verdict);
+  tell_differences(std::vector<std::uint8_t>{1, 2}, std::vector<std::uint8_t>{1, 2}, verdict);
   EXPECT_EQ(verdict.different_bytes, 0u);
   EXPECT_TRUE(verdict.differences.empty());
 }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "probe/code.h"
+#include "probe/locate.h"
 
 namespace gpuwatch::probe::agent {
 

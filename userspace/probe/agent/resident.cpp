@@ -135,7 +135,7 @@ Failure ResidentCode::find_whole(const std::vector<LiveModule>& modules, std::ve
   while (!wanted.empty()) {
     std::vector<const Function*> functions;
     for (const Entry& entry : wanted) functions.push_back(entry.function);
-    const std::vector<Place> places = locate(functions, rest_);
+    const std::vector<Place> places = locate(functions, rest_, {}, Search::kExact);
     std::vector<Found> found;
     std::vector<Entry> again;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
