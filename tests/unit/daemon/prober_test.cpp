@@ -187,6 +187,19 @@ TEST_F(Probers, ToldOnceUntilItChanges) {
   EXPECT_EQ(news(5).differ.size(), 1u);
 }
 
+TEST_F(Probers, ConstantBanksThatDifferAreTold) {
+  std::string bank = differs(".nv.constant2.f", 8);
+  bank.replace(bank.find("kernel"), 6, "constant_bank");
+  std::string good = bank;
+  good.replace(good.find("differ\""), 6, "match");
+  say(kHead + good + bank + sums(5, 0), 1);
+  begin({self_});
+  const ProbeNews told = news(0);
+  ASSERT_EQ(told.differ.size(), 1u) << told.problem;
+  EXPECT_EQ(told.differ[0].kernel, ".nv.constant2.f");
+  EXPECT_EQ(told.sums.differ, 1u);
+}
+
 TEST_F(Probers, MuchIsToldInParts) {
   std::string lines = kHead;
   for (int i = 0; i < 150; ++i) lines += differs("k" + std::to_string(i), i);

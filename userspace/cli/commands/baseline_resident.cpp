@@ -40,6 +40,11 @@ class Take {
     } else if (type == "module") {
       ++asked_.left_out;
       say(probe::answer_text(line, "image") + " left out: " + probe::answer_text(line, "reason"));
+    } else if (type == "constant_bank") {
+      const std::string verdict = probe::answer_text(line, "verdict", 64);
+      if (verdict == "differ" || verdict == "not-resident")
+        say("constant bank " + probe::answer_text(line, "name") + " of " + probe::answer_text(line, "image") + ": " +
+            verdict);
     } else if (type == "kernel") {
       return kernel(line);
     }
