@@ -221,6 +221,13 @@ TEST_F(Recorded, SeesCallsThroughLibcSyscall) {
   EXPECT_EQ(of_type(GPUWATCH_REC_RELEASE).size(), 1u);
 }
 
+TEST_F(Recorded, SeesCallsOfAProgramWithAnIoctlOfItsOwn) {
+  subject_ = SUBJECT_OWN_IOCTL;
+  run({});
+  expect_success();
+  EXPECT_EQ(values(), std::vector<std::uint32_t>{33});
+}
+
 TEST_F(Recorded, SeesCallsOfDlopenedLibraries) {
   run({"dlopened", SUBJECT_LIBRARY});
   expect_success();
