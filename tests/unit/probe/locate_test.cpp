@@ -77,9 +77,10 @@ class Heap {
     FunctionVerdict verdict;
     std::vector<std::uint8_t> expected;
     const FunctionPlaces places{{1, module.user}, {2, helper_place}};
-    const identify::Bytes resident = resident_at({now}, module.user, 1024);
+    const std::vector<Copy> copies{now};
+    const identify::Bytes resident = resident_at(copies, module.user, 1024);
     settle_function(
-        module.code, module.code.functions[0], resident, {now}, [](std::uint64_t) { return true; }, module.known,
+        module.code, module.code.functions[0], resident, copies, [](std::uint64_t) { return true; }, module.known,
         verdict, expected, &places);
     different = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) different += expected[i] != resident[i] ? 1 : 0;
