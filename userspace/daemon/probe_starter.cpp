@@ -77,6 +77,10 @@ bool become_user_of(uid_t uid, gid_t gid) {
   (void)::setpriority(PRIO_PROCESS, 0, kNice);
   const rlimit none{0, 0};
   (void)::setrlimit(RLIMIT_CORE, &none);
+  // It may take much memory for a moment; where that runs out, it goes before the daemon.
+  constexpr std::string_view kFirst = "800";
+  const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  (void)!::write(score, kFirst.data(), kFirst.size());
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(output, 1) < 0 || ::dup2(null, 2) < 0 || ::chdir("/") != 0)
     ::_exit(kNotStarted);
