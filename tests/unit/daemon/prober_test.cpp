@@ -337,7 +337,7 @@ TEST_F(Probers, ProgramRunsAsTheUserOfTheProcess) {
   EXPECT_EQ(who.substr(0, 18), "65534\n65534\n65534\n") << who;
   int own = 0;
   std::ifstream("/proc/self/oom_score_adj") >> own;
-  if (own <= 800) EXPECT_NE(who.find("\n800\nCapPrm"), std::string::npos) << who;
+  EXPECT_TRUE(own > 800 || who.find("\n800\nCapPrm") != std::string::npos) << who;
   std::ifstream status("/proc/self/status");
   std::string line, expected = "0000000000080000";
   while (std::getline(status, line))
