@@ -70,6 +70,10 @@ Failure Batch::add(const LoadableImage& image) {
   LoadedModule module;
   if (const std::string error = read_code(bytes, module.code); !error.empty())
     return {Outcome::kWrongImage, "the image is cut or damaged (" + error + ")"};
+  std::set<std::string_view> names;
+  for (const CodeSymbol& symbol : module.code.symbols)
+    if (symbol.section != 0 && !has_function(module.code, symbol.section) && !names.insert(symbol.name).second)
+      module.shared_names.insert(symbol.name);
   if (const std::string error = read_banks(bytes, module.banks); !error.empty()) return {Outcome::kWrongImage, error};
   if (module.code.relocatable)
     return {Outcome::kWrongImage, "relocatable code, which the driver does not load by itself"};
@@ -115,6 +119,9 @@ Addresses Batch::globals_of(const LoadedModule& module, const std::vector<Reloca
     if (relocation.symbol >= module.code.symbols.size() || !asked.emplace(relocation.symbol, true).second) continue;
     const CodeSymbol& symbol = module.code.symbols[relocation.symbol];
     if (symbol.section == 0 || has_function(module.code, symbol.section)) continue;
+    // The driver is asked by name, and local symbols of linked code share names (libnccl 2.28: strings of
+    // assertions): which one it tells is not known.
+    if (module.shared_names.contains(symbol.name)) continue;
     CuPointer address = 0;
     std::size_t size = 0;
     if (session_.api().module_global(&address, &size, module.module, symbol.name.c_str()) == kCuOk)

@@ -5,6 +5,8 @@
 // cost together. It decides nothing about which modules go together.
 #pragma once
 
+#include <set>
+
 #include "probe/banks.h"
 #include "probe/images.h"
 #include "probe/session.h"
@@ -34,6 +36,7 @@ struct LoadedModule {
   CuModule module = nullptr;
   Code code;
   std::vector<Bank> banks;
+  std::set<std::string, std::less<>> shared_names;  // of more than one symbol that is not a function
   std::shared_ptr<const ImageIdentity> identity;
 };
 

@@ -72,7 +72,7 @@ std::vector<Image> chosen(const identify::ByteSource& source, std::uint32_t sm) 
 
 }  // namespace
 
-base::Result<ImageFile> ImageFile::open(const std::string& path, std::uint32_t sm) {
+base::Result<ImageFile> ImageFile::open(const std::string& path, std::uint32_t sm, bool ptx) {
   ImageFile file;
   file.fd_ = base::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.fd_.valid()) return base::Error::from_errno(path);
@@ -81,6 +81,13 @@ base::Result<ImageFile> ImageFile::open(const std::string& path, std::uint32_t s
   if (!S_ISREG(info.st_mode)) return base::Error(base::Code::kBadInput, path + " is not a regular file");
   file.bytes_ = static_cast<std::uint64_t>(info.st_size);
   file.images_ = chosen(identify::FileSource(file.fd_.get(), file.bytes_), sm);
+  auto& images = file.images_;
+  const auto first_ptx =
+      std::stable_partition(images.begin(), images.end(), [](const Image& image) { return image.kind != Kind::kPtx; });
+  if (!ptx) {
+    file.left_out_ = static_cast<std::size_t>(images.end() - first_ptx);
+    images.erase(first_ptx, images.end());
+  }
   return file;
 }
 

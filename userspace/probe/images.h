@@ -30,14 +30,17 @@ class ImageList {
 // Those of a file; a library's together are gigabytes.
 class ImageFile : public ImageList {
  public:
-  static base::Result<ImageFile> open(const std::string& path, std::uint32_t sm);
+  // Machine code comes first; PTX, which takes the driver's time, last or not at all.
+  static base::Result<ImageFile> open(const std::string& path, std::uint32_t sm, bool ptx = true);
 
   std::size_t size() const override { return images_.size(); }
   LoadableImage take(std::size_t number) const override;
+  std::size_t left_out() const { return left_out_; }  // PTX
 
  private:
   base::Fd fd_;
   std::uint64_t bytes_ = 0;
+  std::size_t left_out_ = 0;
   std::vector<identify::Image> images_;
 };
 

@@ -26,6 +26,7 @@ struct Options {
   bool json = false;
   bool with_text = false;  // with json: what people are told stands beside
   bool selftest = false;
+  bool no_ptx = false;
   std::string image;
   std::string kernel;
   std::string library = "libcuda.so.1";
@@ -112,9 +113,11 @@ class Printer : public RunSink {
 Failure probe_image(Session& session, const DeviceFacts& facts, const Options& options, Report& report, bool& finding) {
   const auto begin = std::chrono::steady_clock::now();
   const auto sm = static_cast<std::uint32_t>(facts.major * 10 + facts.minor);
-  auto images = ImageFile::open(options.image, sm);
+  auto images = ImageFile::open(options.image, sm, !options.no_ptx);
   if (!images.ok()) return {Outcome::kTrouble, images.error().message()};
-  if (images->size() == 0) return {Outcome::kWrongImage, options.image + " has no code for sm_" + std::to_string(sm)};
+  if (images->size() == 0)
+    return {Outcome::kWrongImage, options.image + " has no " + (images->left_out() != 0 ? "machine code" : "code") +
+                                      " for sm_" + std::to_string(sm)};
   Printer printer(facts.number, report);
   const Failure failure = run_images(session, fresh_nonce, *images, options.kernel, BatchLimits{}, printer);
   if (failure) return failure;
@@ -132,6 +135,7 @@ Failure probe_image(Session& session, const DeviceFacts& facts, const Options& o
                         {"gpu_ms", totals.reading_ms[1]},
                         {"readings_gpu_ms", {totals.reading_ms[0], totals.reading_ms[1]}},
                         {"host_ms", host_ms}};
+  if (options.no_ptx) object["ptx_left_out"] = images->left_out();
   std::string text = "  " + std::to_string(totals.modules) + " modules, " + std::to_string(totals.bytes) +
                      " bytes hashed in place" + format(" in %.3f ms", totals.reading_ms[1]) +
                      format(" of %.0f:", host_ms);
@@ -320,6 +324,7 @@ int main(int argc, char** argv) {
   gpuwatch::probe::Options options;
   static const option kLong[] = {{"json", no_argument, nullptr, 'j'},
                                  {"selftest", no_argument, nullptr, 's'},
+                                 {"no-ptx", no_argument, nullptr, 'n'},
                                  {"with-text", no_argument, nullptr, 't'},
                                  {"image", required_argument, nullptr, 'i'},
                                  {"kernel", required_argument, nullptr, 'k'},
@@ -341,6 +346,9 @@ int main(int argc, char** argv) {
         break;
       case 's':
         options.selftest = true;
+        break;
+      case 'n':
+        options.no_ptx = true;
         break;
       case 'i':
         options.image = optarg;

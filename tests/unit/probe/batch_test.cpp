@@ -63,7 +63,9 @@ class Images : public ImageList {
     for (const std::string& name : names) {
       LoadableImage image;
       image.label = std::to_string(images_.size()) + " " + name;
-      image.bytes = file(name == "tables_90.cubin" ? BANK_CUBIN : std::string(FATBINS) + "/" + name);
+      image.bytes = file(name == "tables_90.cubin"         ? BANK_CUBIN
+                         : name == "shared_names_90.cubin" ? SHARED_NAMES_CUBIN
+                                                           : std::string(FATBINS) + "/" + name);
       if (image.bytes.empty()) image.error = "not to be taken";
       images_.push_back(std::move(image));
     }
@@ -150,6 +152,19 @@ TEST_F(Batches, OfModulesThatShareTwins) {
   EXPECT_EQ(seen.lines.size(), 20u);
   EXPECT_GE(seen.banks, 5u);
   EXPECT_EQ(taken_, 7u);
+}
+
+// Of symbols with one name the driver tells one: no function that uses another is
+// taken for a changed one, and none for its twin.
+TEST_F(Batches, SymbolsThatShareAName) {
+  Seen seen;
+  ASSERT_FALSE(run({"shared_names_90.cubin", "shared_names_90.cubin"}, seen));
+  EXPECT_EQ(seen.lines.size(), 6u);
+  EXPECT_EQ(seen.good, 6u) << ::testing::PrintToString(seen.lines);
+  ::setenv("FAKE_CHANGE", "second:72", 1);
+  Seen changed;
+  ASSERT_FALSE(run({"shared_names_90.cubin"}, changed));
+  EXPECT_EQ(changed.good, 2u) << ::testing::PrintToString(changed.lines);
 }
 
 TEST_F(Batches, AsManyAsAreWanted) {

@@ -134,7 +134,7 @@ Result<int> run_probe(const Flags& flags) {
   std::vector<std::string> words;
   if ((flags.has("records") || flags.has("outside")) && !pid)
     return Error(Code::kBadInput, "--records and --outside want --pid");
-  for (const char* name : {"json", "selftest", "outside"})
+  for (const char* name : {"json", "no-ptx", "selftest", "outside"})
     if (flags.has(name)) words.push_back(std::string("--") + name);
   for (const char* name : {"image", "kernel", "records"})
     if (flags.has(name)) words.push_back(std::string("--") + name + "=" + flags.text(name));

@@ -125,6 +125,7 @@ complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l pid -x -d 'ask th
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l baseline -r -F -d 'with --image or --pid'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l records -r -F -d 'with --pid, where the process has no agent'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l outside -d 'with --records'
+complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l no-ptx -d 'leave out PTX, which the driver would compile first'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l selftest -d 'load a module, patch one instruction of it in GPU memory, and see that ...'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l gpu -x -d 'only the GPU of this number, as CUDA counts'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l timeout -x -d 'give up, with exit code 14, when one call of the driver has not come ...'
