@@ -195,7 +195,7 @@ def written_keys(text):
 
 
 # Words in the same form that are no keys: requests, options, actions, states.
-NO_KEYS = {"control": {"daemon", "ring", "request"}, "status": {"open"}, "probe": {"json", "with-text", "selftest", "kernel", "library", "restored", "timeout", "gave-up-fd", "records", "outside"},
+NO_KEYS = {"control": {"daemon", "ring", "request"}, "status": {"open"}, "probe": {"json", "no-ptx", "with-text", "selftest", "kernel", "library", "restored", "timeout", "gave-up-fd", "records", "outside"},
            "baseline": {"build", "learn", "show", "diff", "merge", "export", "import", "sign", "verify", "check", "good", "removed"}}
 
 
