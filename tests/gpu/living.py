@@ -54,6 +54,7 @@ class Program:
         self.process = subprocess.Popen(words, env=environment, text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
         self.first = None
+        self.asked = 0
         Program.started.append(self.process)
 
     @staticmethod
@@ -83,6 +84,7 @@ class Program:
         return self.answer()
 
     def ask(self, *more, timeout=None):
+        self.asked += 1
         return probe("--pid", str(self.process.pid), *more, timeout=timeout)
 
     def gpu_mib(self):

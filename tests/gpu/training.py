@@ -73,6 +73,7 @@ def poke(address, value):
     return "ok" if result == 0 else f"CUDA error {result}"
 
 
+profile = None
 for _ in range(50):
     step()
 torch.cuda.synchronize()
@@ -87,3 +88,5 @@ for line in sys.stdin:
         print(poke(words[1], words[2]), flush=True)
     else:
         print(steps(int(words[0])), flush=True)
+if profile is not None:
+    profile.stop()  # PyTorch 2.11 does not survive its own end otherwise

@@ -109,7 +109,9 @@ Failure look_into(const agent::LiveOptions& options, TargetFiles& files, const I
   if (devices.empty())
     return {Outcome::kNoGpu,
             "the records have no debugger object of this process, which libcuda makes in each context: it has no "
-            "context, or they begin after that; record it from its start"};
+            "context, or they begin after that, or they hold too little of each call (the recorder without a capture "
+            "plan): "
+            "record it from its start with gpuwatch record"};
   if (options.gpu >= static_cast<int>(devices.size()))
     return {Outcome::kNoGpu, "the process has no context on a GPU of that number"};
   std::vector<agent::Source> sources;
