@@ -13,6 +13,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -264,6 +265,45 @@ TEST_F(Agent, ChangedJumpTableIsTold) {
   for (const char* at : {"table 0", "table 4", "table 8"}) ASSERT_EQ(program->say(at), "ok");
   EXPECT_EQ(bank().first, 0);
   EXPECT_EQ(bank().second.at("verdict"), "not-resident");
+}
+
+// Fields of /proc/N/status of the one child that a process has; empty: none yet.
+std::map<std::string, std::string> child_of(pid_t parent) {
+  std::map<std::string, std::string> out;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "status");
+    std::map<std::string, std::string> fields;
+    for (std::string line; std::getline(file, line);)
+      if (const auto colon = line.find(":\t"); colon != std::string::npos)
+        fields[line.substr(0, colon)] = line.substr(colon + 2);
+    if (fields["PPid"] == std::to_string(parent)) out = fields;
+  }
+  return out;
+}
+
+// While the process is stopped the part that parses waits for its agent.
+TEST_F(Agent, ParsesWithoutRights) {
+  auto program = host();
+  ASSERT_EQ(::kill(program->pid(), SIGSTOP), 0);
+  Program probe({AGENT_PROBE, "--json", "--pid=" + std::to_string(program->pid()), "--image=" + kCubin}, {}, 0);
+  std::map<std::string, std::string> child;
+  for (int i = 0; i < 5000 && child["NoNewPrivs"] != "1"; ++i) {
+    ::usleep(10'000);
+    child = child_of(probe.pid());
+  }
+  EXPECT_EQ(child["NoNewPrivs"], "1");
+  EXPECT_EQ(child["CapPrm"], "0000000000000000");
+  EXPECT_EQ(child["CapEff"], "0000000000000000");
+  if (::geteuid() == 0) {
+    EXPECT_EQ(child["Uid"], "65534\t65534\t65534\t65534");
+    EXPECT_EQ(child["Groups"].find_first_not_of(" "), std::string::npos) << child["Groups"];
+  }
+  ASSERT_EQ(::kill(program->pid(), SIGCONT), 0);
+  probe.close_input();
+  const std::string text = probe.rest();
+  EXPECT_EQ(probe.wait(), 0) << text;
+  EXPECT_NE(text.find("\"match\""), std::string::npos) << text;
+  expect_all_given_back(*program);
 }
 
 // A whole copy of a second load does not hide the changed one.

@@ -117,19 +117,17 @@ Failure find_agent(int pid, std::string& path) {
   return {};
 }
 
-Failure Connection::connect() {
-  process_ = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  if (!process_.valid() && errno == ESRCH) return gone(pid_);
+Failure connect_agent(int pid, base::Fd& fd, bool& full) {
   std::string path;
-  if (Failure failure = find_agent(pid_, path)) return failure;
-  const base::Fd root(::open(of_process(pid_, "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root.valid()) return errno == ENOENT ? gone(pid_) : not_allowed(pid_);
+  if (Failure failure = find_agent(pid, path)) return failure;
+  const base::Fd root(::open(of_process(pid, "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return errno == ENOENT ? gone(pid) : not_allowed(pid);
   const base::Fd place(open_in_root(root.get(), path));
   const std::string shown = base::escaped(path);
   if (!place.valid())
     return {Outcome::kNoAgent, "the agent's socket " + shown + " cannot be reached: " + std::strerror(errno)};
-  fd_ = base::Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd_.valid()) return {Outcome::kTrouble, "a socket: " + std::string(std::strerror(errno))};
+  fd = base::Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return {Outcome::kTrouble, "a socket: " + std::string(std::strerror(errno))};
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", place.get());
@@ -137,23 +135,29 @@ Failure Connection::connect() {
   // asked as the user that it runs as.
   const uid_t self = ::geteuid();
   struct stat owner {};
-  if (::stat(of_process(pid_, "").c_str(), &owner) != 0) return gone(pid_);
-  const bool other_users = !same_link("/proc/self/ns/user", of_process(pid_, "/ns/user"));
-  if (self == 0 && other_users && ::seteuid(owner.st_uid) != 0) return not_allowed(pid_);
-  const int result = ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (::stat(of_process(pid, "").c_str(), &owner) != 0) return gone(pid);
+  const bool other_users = !same_link("/proc/self/ns/user", of_process(pid, "/ns/user"));
+  if (self == 0 && other_users && ::seteuid(owner.st_uid) != 0) return not_allowed(pid);
+  const int result = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   const int error = errno;
   if (self == 0 && other_users && ::seteuid(self) != 0) return {Outcome::kTrouble, "root again"};
   if (result != 0) {
-    if (error == EACCES || error == EPERM) return not_allowed(pid_);
-    full_ = error == EAGAIN;
-    if (full_) return {Outcome::kNoAnswer, "many ask the agent of this process at once; try again"};
+    if (error == EACCES || error == EPERM) return not_allowed(pid);
+    full = error == EAGAIN;
+    if (full) return {Outcome::kNoAnswer, "many ask the agent of this process at once; try again"};
     return {Outcome::kNoAgent, "the agent's socket " + shown + ": " + std::strerror(error)};
   }
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != pid_)
-    return {Outcome::kNoAgent, "the socket " + shown + " is not listened on by process " + std::to_string(pid_)};
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != pid)
+    return {Outcome::kNoAgent, "the socket " + shown + " is not listened on by process " + std::to_string(pid)};
   return {};
+}
+
+Failure Connection::connect() {
+  process_ = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  if (!process_.valid() && errno == ESRCH) return gone(pid_);
+  return connect_ ? connect_(fd_, full_) : connect_agent(pid_, fd_, full_);
 }
 
 Failure Connection::broken(const std::string& what) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "probe/agent/rights.h"
 #include "probe/agent/wire.h"
 #include "probe/session.h"
 
@@ -19,7 +20,8 @@ struct AskTimes {
 
 class Connection {
  public:
-  Connection(int pid, AskTimes times) : pid_(pid), times_(times) {}
+  // `connect`: who connects instead, with rights that this process does not have.
+  Connection(int pid, AskTimes times, Connect connect = {}) : pid_(pid), times_(times), connect_(std::move(connect)) {}
 
   // Connects, and gets the facts; tries again while the agent is busy.
   Failure open(Facts& facts);
@@ -37,10 +39,15 @@ class Connection {
 
   int pid_;
   AskTimes times_;
+  Connect connect_;
   bool full_ = false;  // more wait to be served than the socket holds
   base::Fd process_;   // tells its end; the number may be another's by then
   base::Fd fd_;
 };
+
+// Connects to the agent of a process, once it is proven that the socket is that
+// process's.
+Failure connect_agent(int pid, base::Fd& fd, bool& full);
 
 // Where the agent of a process listens, in that process's own file system; a
 // failure where it has none. Nothing is connected.

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/escape.h"
-#include "probe/tool.h"
 
 namespace gpuwatch::probe::agent {
 
@@ -152,7 +151,7 @@ Failure Live::sum(const ResidentCode& code, int gpu) {
     object["unread_reason"] = base::to_utf8(code.unread_reason());
     text += "; " + std::to_string(code.unread_bytes()) + " bytes not read: " + code.unread_reason();
   }
-  const std::string tool = watching_tool("/proc/" + std::to_string(options_.pid));
+  const std::string tool = way_.tool();
   if (!tool.empty()) {
     object["tool"] = tool;
     text += "; a " + tool + " is attached to it, which changes code by itself";

@@ -23,6 +23,8 @@ class Way {
   // Access to one GPU as long as it lives, and what may be code heap there now,
   // the likeliest first.
   virtual Failure open(std::uint32_t device, std::unique_ptr<CodeAccess>& access, std::vector<Span>& heap) = 0;
+  // A debugger or profiler at work in the process, "" where there is none.
+  virtual std::string tool() const = 0;
 };
 
 // `sms`: what the GPU may be, one where that is known. Sets `finding` where code

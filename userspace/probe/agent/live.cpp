@@ -14,7 +14,7 @@ namespace {
 
 class Access : public CodeAccess {
  public:
-  Access(int pid, std::uint32_t device) : connection_(pid, {}), device_(device) {}
+  Access(int pid, const Connect& connect, std::uint32_t device) : connection_(pid, {}, connect), device_(device) {}
 
   Failure open(Facts& facts) { return connection_.open(facts); }
   Failure read(const Span& span, std::vector<std::uint8_t>& out, std::string& refused) override {
@@ -77,35 +77,40 @@ const char* word(Sight sight) {
 // The agent holds things in the process as long as a connection lasts.
 class AgentWay : public Way {
  public:
-  explicit AgentWay(int pid) : pid_(pid) {}
+  AgentWay(int pid, const Connect& connect, std::string tool) : pid_(pid), connect_(connect), tool_(std::move(tool)) {}
   Failure open(std::uint32_t device, std::unique_ptr<CodeAccess>& access, std::vector<Span>& heap) override {
-    auto opened = std::make_unique<Access>(pid_, device);
+    auto opened = std::make_unique<Access>(pid_, connect_, device);
     Facts facts;
     if (Failure failure = opened->open(facts)) return failure;
     heap = heap_ranges(facts, device);
     access = std::move(opened);
     return {};
   }
+  std::string tool() const override { return tool_; }
 
  private:
   int pid_;
+  const Connect& connect_;
+  std::string tool_;
 };
 
-}  // namespace
-
-int probe_process(const LiveOptions& options, Report& report, const std::function<int()>& otherwise) {
+// What needs rights, done before they are gone.
+struct Prepared {
+  std::string driver, tool;
   std::vector<Source> sources;
+};
+
+int probe(const LiveOptions& options, const Prepared& prepared, const Connect& connect, Report& report) {
   Facts facts;
   {
-    Connection connection(options.pid, {});
-    if (Failure failure = connection.open(facts))
-      return failure.outcome == Outcome::kNoAgent && otherwise ? otherwise() : report.failure(failure, -1);
+    Connection connection(options.pid, {}, connect);
+    if (Failure failure = connection.open(facts)) return report.failure(failure, -1);
   }
   report.line({{"type", "process"},
                {"pid", options.pid},
                {"agent", word(facts.sight)},
                {"cuda_version", facts.cuda_version},
-               {"driver", driver_of("/proc/" + std::to_string(options.pid))},
+               {"driver", prepared.driver},
                {"gpus", facts.devices.size()},
                {"ranges", facts.ranges.size()}},
               "process " + std::to_string(options.pid) + ": agent " + word(facts.sight) + ", CUDA " +
@@ -119,10 +124,7 @@ int probe_process(const LiveOptions& options, Report& report, const std::functio
                            "not-probed: the agent does not see the driver calls of this process, so that no address is "
                            "proven to be mapped; start it with the agent in LD_PRELOAD, too"},
                           -1);
-  if (Failure failure =
-          options.image.empty() ? sources_of_process(options.pid, sources) : source_of_file(options.image, sources))
-    return report.failure(failure, -1);
-  AgentWay way(options.pid);
+  AgentWay way(options.pid, connect, prepared.tool);
   bool finding = false;
   bool any = false;
   for (std::uint32_t number = 0; number < facts.devices.size(); ++number) {
@@ -132,7 +134,7 @@ int probe_process(const LiveOptions& options, Report& report, const std::functio
     any = true;
     report.line({{"type", "gpu"}, {"gpu", number}, {"sm", device.sm}, {"multiprocessors", device.multiprocessors}},
                 "GPU " + std::to_string(number) + " of the process: sm_" + std::to_string(device.sm));
-    if (Failure failure = compare_device(options, way, number, {device.sm}, sources, report, finding))
+    if (Failure failure = compare_device(options, way, number, {device.sm}, prepared.sources, report, finding))
       return report.failure(failure, static_cast<int>(number));
   }
   if (!any)
@@ -141,6 +143,21 @@ int probe_process(const LiveOptions& options, Report& report, const std::functio
                                                 "; contexts that cuCtxCreate made are not looked into"},
                           options.gpu);
   return static_cast<int>(finding ? Outcome::kFinding : Outcome::kOk);
+}
+
+}  // namespace
+
+int probe_process(const LiveOptions& options, Report& report, const std::function<int()>& otherwise) {
+  std::string path;
+  if (Failure failure = find_agent(options.pid, path))
+    return failure.outcome == Outcome::kNoAgent && otherwise ? otherwise() : report.failure(failure, -1);
+  const std::string folder = "/proc/" + std::to_string(options.pid);
+  Prepared prepared{driver_of(folder), watching_tool(folder), {}};
+  if (Failure failure = options.image.empty() ? sources_of_process(options.pid, prepared.sources)
+                                              : source_of_file(options.image, prepared.sources))
+    return report.failure(failure, -1);
+  const Connect connect = [&](base::Fd& fd, bool& full) { return connect_agent(options.pid, fd, full); };
+  return run_without_rights(connect, [&](const Connect& ask) { return probe(options, prepared, ask, report); });
 }
 
 }  // namespace gpuwatch::probe::agent

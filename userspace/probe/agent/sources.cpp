@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/agent/sources.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -79,9 +82,15 @@ Modules modules_of(const Source& source, std::uint32_t sm, const HeapIndex* inde
 }  // namespace
 
 Failure source_of_file(const std::string& path, std::vector<Source>& out) {
-  auto first = images_of_file(path, 0);
-  if (!first.ok()) return {Outcome::kTrouble, first.error().message()};
-  out.push_back({path, 0, [path](std::uint32_t sm) { return images_of_file(path, sm); }});
+  auto fd = std::make_shared<base::Fd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd->valid() || ::fstat(fd->get(), &info) != 0)
+    return {Outcome::kTrouble, base::Error::from_errno(path).message()};
+  if (!S_ISREG(info.st_mode)) return {Outcome::kTrouble, path + " is not a regular file"};
+  out.push_back({path, static_cast<std::uint64_t>(info.st_size), [fd, size = info.st_size](std::uint32_t sm) {
+                   return base::Result<std::vector<LoadableImage>>(
+                       images_for(identify::FileSource(fd->get(), static_cast<std::uint64_t>(size)), sm));
+                 }});
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "probe/outside/access.h"
+#include "probe/tool.h"
 
 namespace gpuwatch::probe::outside {
 
@@ -63,6 +64,8 @@ class OutsideWay : public agent::Way {
     access = std::make_unique<OutsideAccess>(files_, file, devices[number]);
     return {};
   }
+
+  std::string tool() const override { return watching_tool("/proc/" + std::to_string(options_.pid)); }
 
  private:
   const agent::LiveOptions& options_;
