@@ -98,26 +98,8 @@ extern "C" __global__ void __launch_bounds__(kAgentThreads) gpuwatch_agent_hash(
     const Region* regions = reinterpret_cast<const Region*>(job.regions_address);
     const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
     for (std::uint64_t number = blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x; number < job.chunks;
-         number += stride) {
-      std::uint64_t low = 0;
-      std::uint64_t high = job.regions;  // the last region that starts at or before `number`
-      while (high - low > 1) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        if (regions[middle].first_chunk <= number)
-          low = middle;
-        else
-          high = middle;
-      }
-      const Region region = regions[low];
-      const std::uint64_t chunk = number - region.first_chunk;
-      const std::uint64_t begin = chunk * job.chunk_bytes;
-      const std::uint64_t rest = region.bytes - begin;
-      const std::uint64_t bytes = rest < job.chunk_bytes ? rest : job.chunk_bytes;
-      const ShaState state = chunk_digest(job, region, chunk, bytes, DeviceLoad{region.address + begin});
-      std::uint32_t* out = reinterpret_cast<std::uint32_t*>(job.out_address) + 8 * (region.first_digest + chunk);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) out[i] = sha_swap(state.word[i]);
-    }
+         number += stride)
+      hash_one_chunk(job, regions, number);
   }
   end_block(control, go);
 }

@@ -3,7 +3,7 @@
 // cache that another writer's stores do not reach.
 #pragma once
 
-#include "kernels/sha256.h"
+#include "kernels/tree.h"
 
 namespace gpuwatch::kernels {
 
@@ -47,5 +47,27 @@ struct DeviceLoad {
              read_byte(at + 4 * i + 3);
   }
 };
+
+// The chunk of that number among all regions of a launch, its digest to its place.
+__device__ __forceinline__ void hash_one_chunk(const Job& job, const Region* regions, std::uint64_t number) {
+  std::uint64_t low = 0;
+  std::uint64_t high = job.regions;  // the last region that starts at or before `number`
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (regions[middle].first_chunk <= number)
+      low = middle;
+    else
+      high = middle;
+  }
+  const Region region = regions[low];
+  const std::uint64_t chunk = number - region.first_chunk;
+  const std::uint64_t begin = chunk * job.chunk_bytes;
+  const std::uint64_t rest = region.bytes - begin;
+  const std::uint64_t bytes = rest < job.chunk_bytes ? rest : job.chunk_bytes;
+  const ShaState state = chunk_digest(job, region, chunk, bytes, DeviceLoad{region.address + begin});
+  std::uint32_t* out = reinterpret_cast<std::uint32_t*>(job.out_address) + 8 * (region.first_digest + chunk);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) out[i] = sha_swap(state.word[i]);
+}
 
 }  // namespace gpuwatch::kernels

@@ -12,25 +12,7 @@ using namespace gpuwatch::kernels;
 extern "C" __global__ void __launch_bounds__(128) gpuwatch_hash(Job job) {
   const std::uint64_t number = blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x;
   if (number >= job.chunks) return;
-  const Region* regions = reinterpret_cast<const Region*>(job.regions_address);
-  std::uint64_t low = 0;
-  std::uint64_t high = job.regions;  // the last region that starts at or before `number`
-  while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (regions[middle].first_chunk <= number)
-      low = middle;
-    else
-      high = middle;
-  }
-  const Region region = regions[low];
-  const std::uint64_t chunk = number - region.first_chunk;
-  const std::uint64_t begin = chunk * job.chunk_bytes;
-  const std::uint64_t rest = region.bytes - begin;
-  const std::uint64_t bytes = rest < job.chunk_bytes ? rest : job.chunk_bytes;
-  const ShaState state = chunk_digest(job, region, chunk, bytes, DeviceLoad{region.address + begin});
-  std::uint32_t* out = reinterpret_cast<std::uint32_t*>(job.out_address) + 8 * (region.first_digest + chunk);
-#pragma unroll
-  for (int i = 0; i < 8; ++i) out[i] = sha_swap(state.word[i]);
+  hash_one_chunk(job, reinterpret_cast<const Region*>(job.regions_address), number);
 }
 
 // 16 bytes a step; address and size are multiples of 16.
