@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "hash.h"
 #include "kernels/canary.h"
 #include "kernels/tree.h"
 
@@ -138,29 +139,8 @@ void map_heap() {
   (void)call(uvm, 33, map.data());
 }
 
-struct Load {
-  const std::uint8_t* data;
-  std::uint8_t byte(std::uint64_t offset) const { return data[offset]; }
-  void block(std::uint64_t offset, std::uint32_t (&w)[16]) const {
-    std::memcpy(w, data + offset, sizeof w);
-    for (std::uint32_t& word : w) word = sha_swap(word);
-  }
-};
-
 void hash(const Job& job) {
-  const auto* regions = reinterpret_cast<const Region*>(job.regions_address);
-  for (std::uint64_t i = 0; i < job.regions; ++i) {
-    const Region& region = regions[i];
-    std::uint64_t chunk = 0;
-    // An empty region has one chunk, too.
-    for (std::uint64_t at = 0; at < region.bytes || chunk == 0; at += job.chunk_bytes, ++chunk) {
-      const std::uint64_t bytes = std::min(region.bytes - at, job.chunk_bytes);
-      const ShaState state =
-          chunk_digest(job, region, chunk, bytes, Load{reinterpret_cast<const std::uint8_t*>(region.address) + at});
-      auto* out = reinterpret_cast<std::uint32_t*>(job.out_address) + 8 * (region.first_digest + chunk);
-      for (int k = 0; k < 8; ++k) out[k] = sha_swap(state.word[k]);
-    }
-  }
+  (void)fake::hash(job, [](std::uint64_t, std::uint64_t) { return true; });
 }
 
 template <typename T>

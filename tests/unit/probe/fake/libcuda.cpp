@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "hash.h"
 #include "kernels/agent.h"
 
 using namespace gpuwatch::kernels;
@@ -52,32 +53,9 @@ bool readable(std::uint64_t address, std::uint64_t bytes) {
                     (data != nullptr && address >= more && address + bytes <= more + kData));
 }
 
-struct Load {
-  const std::uint8_t* data;
-  std::uint8_t byte(std::uint64_t offset) const { return data[offset]; }
-  void block(std::uint64_t offset, std::uint32_t (&w)[16]) const {
-    std::memcpy(w, data + offset, sizeof w);
-    for (std::uint32_t& word : w) word = sha_swap(word);
-  }
-};
-
 void hash(const Job& job) {
-  const auto* regions = reinterpret_cast<const Region*>(job.regions_address);
-  for (std::uint64_t i = 0; i < job.regions; ++i) {
-    const Region& region = regions[i];
-    if (!readable(region.address, region.bytes)) {
-      fault = true;
-      return;
-    }
-    std::uint64_t chunk = 0;
-    for (std::uint64_t at = 0; at < region.bytes; at += job.chunk_bytes, ++chunk) {
-      const std::uint64_t bytes = std::min(region.bytes - at, job.chunk_bytes);
-      const ShaState state =
-          chunk_digest(job, region, chunk, bytes, Load{reinterpret_cast<const std::uint8_t*>(region.address) + at});
-      auto* out = reinterpret_cast<std::uint32_t*>(job.out_address) + 8 * (region.first_digest + chunk);
-      for (int k = 0; k < 8; ++k) out[k] = sha_swap(state.word[k]);
-    }
-  }
+  if (!fake::hash(job, [](std::uint64_t address, std::uint64_t bytes) { return readable(address, bytes); }))
+    fault = true;
 }
 
 void copy(const AgentCopy& job) {

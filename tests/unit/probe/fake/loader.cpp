@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "hash.h"
 #include "identify/cubin.h"
 #include "kernels/canary.h"
 #include "kernels/tree.h"
@@ -217,34 +218,8 @@ int load(Loaded& module, const std::vector<std::uint8_t>& image) {
   return kOk;
 }
 
-struct Reading {
-  const std::uint8_t* data;
-  std::uint8_t byte(std::uint64_t offset) const { return data[offset]; }
-  void block(std::uint64_t offset, std::uint32_t (&w)[16]) const {
-    std::memcpy(w, data + offset, sizeof w);
-    for (std::uint32_t& word : w) word = sha_swap(word);
-  }
-};
-
 void hash(const Job& job) {
-  const auto* regions = reinterpret_cast<const Region*>(job.regions_address);
-  for (std::uint64_t i = 0; i < job.regions; ++i) {
-    const Region& region = regions[i];
-    if (!mapped(region.address, region.bytes)) {
-      fault = true;
-      return;
-    }
-    std::uint64_t chunk = 0;
-    do {
-      const std::uint64_t at = chunk * job.chunk_bytes;
-      const std::uint64_t bytes = std::min(region.bytes - at, job.chunk_bytes);
-      const ShaState state =
-          chunk_digest(job, region, chunk, bytes, Reading{reinterpret_cast<const std::uint8_t*>(region.address) + at});
-      auto* out = reinterpret_cast<std::uint32_t*>(job.out_address) + 8 * (region.first_digest + chunk);
-      for (int k = 0; k < 8; ++k) out[k] = sha_swap(state.word[k]);
-      ++chunk;
-    } while (job.chunk_bytes < region.bytes && chunk * job.chunk_bytes < region.bytes);
-  }
+  if (!fake::hash(job, [](std::uint64_t address, std::uint64_t bytes) { return mapped(address, bytes); })) fault = true;
 }
 
 template <typename T>
