@@ -68,6 +68,7 @@ void settle_function(const Code& code, const Function& function, identify::Bytes
                      const std::vector<Copy>& copies, const std::function<bool(std::uint64_t)>& mapped,
                      Addresses addresses, FunctionVerdict& verdict, std::vector<std::uint8_t>& expected,
                      const FunctionPlaces* places) {
+  const Addresses given = addresses;
   const bool agree = solve(function, resident, addresses);
   // What no relocation tells in full, the other function's place tells.
   for (const Relocation& relocation : function.relocations) {
@@ -101,9 +102,13 @@ void settle_function(const Code& code, const Function& function, identify::Bytes
   expected = expected_text(function, addresses);
   verdict.loader_changes = accept_loader_changes(expected, resident);
   for (const Relocation& relocation : function.relocations) {
-    if (addresses.contains(relocation.symbol) && is_checked(relocation)) continue;
-    // Nothing tells the value: take what is there, and say so.
+    const bool known = addresses.contains(relocation.symbol) && is_checked(relocation);
+    const bool of_function = relocation.symbol < code.symbols.size() &&
+                             function_in(code, code.symbols[relocation.symbol].section) != nullptr;
+    if (known && (given.contains(relocation.symbol) || of_function)) continue;
+    // Nothing but the code itself tells the value: take what is there, and say so.
     ++verdict.unchecked;
+    if (known) continue;
     Function one;
     one.text.resize(16);
     one.relocations = {relocation};

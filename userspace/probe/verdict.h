@@ -37,7 +37,7 @@ struct FunctionVerdict {
   std::vector<CodeDifference> differences;
   std::size_t relocations = 0;
   std::size_t loader_changes = 0;  // instructions, see accept_loader_changes()
-  std::size_t unchecked = 0;       // relocations whose value nothing tells
+  std::size_t unchecked = 0;       // relocations whose value nothing but the code itself tells
   identify::Digest resident{};     // SHA-256 of the expected bytes that the GPU confirmed; zero without a match
   identify::Digest form{};         // the same of the form that does not depend on the place, see form_of()
   std::shared_ptr<const ImageIdentity> image;
