@@ -157,6 +157,10 @@ Failure Live::sum(const ResidentCode& code, int gpu) {
     text += "; a " + tool + " is attached to it, which changes code by itself";
   }
   report_.line(object, text);
+  // Nothing differs, because nothing was looked at: that is not in order.
+  if (code.read_bytes() == 0 && code.unread_bytes() != 0)
+    return {Outcome::kTrouble,
+            "not-probed: none of the memory that may hold code could be read: " + code.unread_reason()};
   return {};
 }
 
