@@ -254,7 +254,7 @@ CHECKS = (
     ("keys of JSON that commands write are in json_outputs.def", outputs, {
         "userspace/man/json_outputs.def": ("kernel_names:uint", "names:uint"),
         "userspace/cli/commands/doctor.cpp": ('"remedy"', '"remedies"'),
-        "userspace/probe/main.cpp": ('"timers_ran"', '"timer_ran"'),
+        "userspace/probe/checks.cpp": ('"timers_ran"', '"timer_ran"'),
         "userspace/daemon/status.cpp": ('{"resumed",', '{"went_on",')}),
 )
 

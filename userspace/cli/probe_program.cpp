@@ -11,9 +11,11 @@
 
 #include <cerrno>
 #include <climits>
+#include <limits>
 
 #include "base/fd.h"
 #include "cli/output.h"
+#include "cli/signals.h"
 #include "probe/answer.h"
 
 namespace gpuwatch::cli {
@@ -50,39 +52,74 @@ bool ends_now(pid_t child) {
   return ready != 0;
 }
 
+// Signals that end this program come in `here()` only: none is lost between a
+// look at it and a wait.
+class SignalsInWaits {
+ public:
+  explicit SignalsInWaits(bool wanted) {
+    sigset_t ending;
+    ::sigemptyset(&ending);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, number);
+    ::sigprocmask(SIG_BLOCK, wanted ? &ending : nullptr, &before_);
+  }
+  SignalsInWaits(const SignalsInWaits&) = delete;
+  SignalsInWaits& operator=(const SignalsInWaits&) = delete;
+  ~SignalsInWaits() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  const sigset_t* here() const { return &before_; }
+
+ private:
+  sigset_t before_{};
+};
+
+struct Child {
+  pid_t pid;
+  int out, said;
+  const TakeAnswer& take;
+  const Enough& enough;
+};
+
 // Until there is nothing more to come from `out`, or from `said` where there is
 // no `take`. `stays`: it said that it gives up, and did not end.
-Status read_answers(pid_t child, int out, int said, const TakeAnswer& take, bool& stays) {
-  probe::AnswerLines lines(kOutputMax);
+Status read_answers(const Child& child, const sigset_t* signals, bool& stays) {
+  probe::AnswerLines lines(child.enough ? std::numeric_limits<std::uint64_t>::max() : kOutputMax);
   std::vector<char> bytes(1 << 16);
-  pollfd wait[2] = {{out, POLLIN, 0}, {said, POLLIN, 0}};
-  while (wait[0].fd >= 0 || (!take && wait[1].fd >= 0)) {
-    if (::poll(wait, 2, -1) < 0) {
+  // Of our own output it is told when the reader has gone.
+  const bool passes_on = child.take && child.enough;
+  bool told = false;
+  pollfd wait[3] = {{child.out, POLLIN, 0}, {child.said, POLLIN, 0}, {passes_on ? STDOUT_FILENO : -1, 0, 0}};
+  while (wait[0].fd >= 0 || (!child.take && wait[1].fd >= 0)) {
+    if (!told && child.enough && (stop_wanted() || child.enough())) told = ::kill(child.pid, SIGTERM) == 0;
+    if (::ppoll(wait, 3, nullptr, signals) < 0) {
       if (errno == EINTR) continue;
       return Error::from_errno("waiting for gpuwatch-probe");
     }
+    if (wait[2].fd >= 0 && wait[2].revents != 0) {
+      if ((wait[2].revents & POLLNVAL) == 0 && !told) told = ::kill(child.pid, SIGTERM) == 0;
+      wait[2].fd = -1;
+    }
     if (wait[1].fd >= 0 && wait[1].revents != 0) {
-      const ssize_t got = ::read(said, bytes.data(), 1);
+      const ssize_t got = ::read(child.said, bytes.data(), 1);
       if (got < 0 && errno == EINTR) continue;
-      if (got == 1 && !ends_now(child)) {
+      if (got == 1 && !ends_now(child.pid)) {
         stays = true;
         return {};
       }
       wait[1].fd = -1;
     }
     if (wait[0].fd < 0 || wait[0].revents == 0) continue;
-    const ssize_t got = ::read(out, bytes.data(), bytes.size());
+    const ssize_t got = ::read(child.out, bytes.data(), bytes.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error::from_errno("reading what gpuwatch-probe prints");
     if (got == 0) return lines.end();
-    if (Status status = lines.feed({bytes.data(), static_cast<std::size_t>(got)}, take); !status.ok()) return status;
+    if (Status status = lines.feed({bytes.data(), static_cast<std::size_t>(got)}, child.take); !status.ok())
+      return status;
   }
   return {};
 }
 
 }  // namespace
 
-Result<int> run_probe_program(const std::vector<std::string>& arguments, const TakeAnswer& take) {
+Result<int> run_probe_program(const std::vector<std::string>& arguments, const TakeAnswer& take, const Enough& enough) {
   auto program = path_of_program();
   if (!program) return std::move(program.error());
   int gave_up[2];
@@ -97,6 +134,9 @@ Result<int> run_probe_program(const std::vector<std::string>& arguments, const T
   int ends[2] = {-1, -1};
   if (take && ::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe");
   base::Fd out(ends[0]), in(ends[1]);
+  // Before the fork: the child begins with them blocked, and a signal that comes
+  // before it is ready ends it in order, too.
+  const SignalsInWaits signals(static_cast<bool>(enough));
   const pid_t child = ::fork();
   if (child < 0) return Error::from_errno("fork");
   if (child == 0) {
@@ -110,7 +150,7 @@ Result<int> run_probe_program(const std::vector<std::string>& arguments, const T
   in.reset();
   says.reset();
   bool stays = false;
-  Status read = read_answers(child, out.get(), said.get(), take, stays);
+  Status read = read_answers({child, out.get(), said.get(), take, enough}, signals.here(), stays);
   if (stays) {
     say("gpuwatch-probe (process " + std::to_string(child) +
         ") can't be ended: its call hangs in the kernel; it holds the GPU until that comes back or the GPU is reset");

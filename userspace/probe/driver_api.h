@@ -53,6 +53,8 @@ inline constexpr int kCuMajor = 75;
 inline constexpr int kCuMinor = 76;
 inline constexpr int kCuModeProhibited = 2;
 inline constexpr int kCuModeExclusive = 3;
+// Memory of the host that the GPU can reach.
+inline constexpr unsigned kCuHostMapped = 2;
 // Kinds of input of a link.
 inline constexpr int kCuInputPtx = 1;
 
@@ -81,6 +83,9 @@ struct CuUuid {
   F(module_global, "cuModuleGetGlobal_v2", (CuPointer*, std::size_t*, CuModule, const char*))                     \
   F(memory_allocate, "cuMemAlloc_v2", (CuPointer*, std::size_t))                                                  \
   F(memory_free, "cuMemFree_v2", (CuPointer))                                                                     \
+  F(host_allocate, "cuMemHostAlloc", (void**, std::size_t, unsigned))                                             \
+  F(host_free, "cuMemFreeHost", (void*))                                                                          \
+  F(host_address, "cuMemHostGetDevicePointer_v2", (CuPointer*, void*, unsigned))                                  \
   F(memory_to_device, "cuMemcpyHtoD_v2", (CuPointer, const void*, std::size_t))                                   \
   F(memory_to_host, "cuMemcpyDtoH_v2", (void*, CuPointer, std::size_t))                                           \
   F(memory_fill, "cuMemsetD8_v2", (CuPointer, unsigned char, std::size_t))                                        \

@@ -40,12 +40,11 @@ void Report::line(const nlohmann::json& object, const std::string& text) {
   std::string out;
   if (!json_) {
     base::append_escaped(out, text);
-  } else if (with_text_ && !text.empty()) {
-    nlohmann::json both = object;
-    both["text"] = base::to_utf8(text);
-    out = both.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   } else {
-    out = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    nlohmann::json all = object;
+    if (round_ != 0) all["round"] = round_;
+    if (with_text_ && !text.empty()) all["text"] = base::to_utf8(text);
+    out = all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
   out += '\n';
   std::fputs(out.c_str(), stdout);

@@ -17,6 +17,9 @@ class Report {
   void line(const nlohmann::json& object, const std::string& text);
   int failure(const Failure& failure, int gpu);
   bool json() const { return json_; }
+  // Of several, from 1: stands in each JSON line from now on. 0: there is one.
+  void set_round(std::uint64_t round) { round_ = round; }
+  std::uint64_t round() const { return round_; }
   // Who read what verdicts are about: "gpu", by a kernel that ran there, or
   // "driver", which is asked for memory.
   void set_read_by(const char* who) { read_by_ = who; }
@@ -25,6 +28,7 @@ class Report {
  private:
   bool json_;
   bool with_text_;
+  std::uint64_t round_ = 0;
   std::string read_by_ = "gpu";
 };
 

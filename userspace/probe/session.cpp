@@ -2,6 +2,7 @@
 #include "probe/session.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/scope_exit.h"
 #include "kernels/images.h"
@@ -98,8 +99,7 @@ Failure Session::open(const DeviceFacts& facts) {
     return {Outcome::kUnavailable, "compute mode is prohibited: nvidia-smi -c DEFAULT allows work on this GPU"};
   CuDevice device = 0;
   if (const CuResult result = api_.device_get(&device, facts.number); result != kCuOk) return failed(result, "device");
-  CuContext context = nullptr;
-  if (const CuResult result = api_.context_retain(&context, device); result != kCuOk) {
+  if (const CuResult result = api_.context_retain(&context_, device); result != kCuOk) {
     if (facts.compute_mode == kCuModeExclusive && result != kCuOutOfMemory)
       return {Outcome::kUnavailable,
               "compute mode is exclusive and another process has the GPU: " + api_.describe(result)};
@@ -107,7 +107,7 @@ Failure Session::open(const DeviceFacts& facts) {
   }
   device_ = device;
   multiprocessors_ = facts.multiprocessors;
-  if (const CuResult result = api_.context_set(context); result != kCuOk) return failed(result, "context");
+  if (Failure failure = enter()) return failure;
   if (const CuResult result = api_.module_load(&module_, gpuwatch_probe_image); result != kCuOk)
     return failed(result, "the probe's own kernels");
   const std::pair<const char*, CuFunction*> wanted[] = {
@@ -124,7 +124,15 @@ Failure Session::open(const DeviceFacts& facts) {
   return {};
 }
 
+Failure Session::enter() {
+  const CuResult result = api_.context_set(context_);
+  return result == kCuOk ? Failure{} : failed(result, "context");
+}
+
 Session::~Session() {
+  // Another session's may be current.
+  if (device_ >= 0) api_.context_set(context_);
+  if (canary_memory_ != nullptr) api_.host_free(canary_memory_);
   if (stream_ != nullptr) api_.stream_destroy(stream_);
   if (module_ != nullptr) api_.module_unload(module_);
   if (device_ >= 0) api_.context_release(device_);
@@ -143,25 +151,28 @@ Failure Session::wait(const std::string& what) {
 Failure Session::canary(std::uint64_t seed, CanaryRun& out) {
   const unsigned blocks = static_cast<unsigned>(std::max(1, multiprocessors_)) * 4;
   out.seed = seed;
-  out.blocks.assign(blocks, {});
-  out.results.assign(std::size_t{blocks} * kernels::kCanaryThreads, 0);
+  out.blocks.resize(blocks);
+  out.results.resize(std::size_t{blocks} * kernels::kCanaryThreads);
   const std::size_t block_bytes = blocks * sizeof(kernels::CanaryBlock);
-  const std::size_t result_bytes = out.results.size() * 8;
-  const Buffer memory(api_, block_bytes + result_bytes);
-  if (memory.result() != kCuOk) return failed(memory.result(), "memory for the canary");
-  CuPointer block_address = memory.address();
-  CuPointer result_address = memory.address() + block_bytes;
+  const std::size_t result_bytes = out.results.size() * sizeof out.results[0];
+  if (canary_memory_ == nullptr) {
+    void* memory = nullptr;
+    if (const CuResult result = api_.host_allocate(&memory, block_bytes + result_bytes, kCuHostMapped); result != kCuOk)
+      return failed(result, "memory for the canary");
+    canary_memory_ = memory;
+    if (const CuResult result = api_.host_address(&canary_address_, memory, 0); result != kCuOk)
+      return failed(result, "memory for the canary");
+  }
+  CuPointer block_address = canary_address_;
+  CuPointer result_address = block_address + block_bytes;
   std::uint64_t wait_ns = kCanaryWaitNs;
-  if (const CuResult result = api_.memory_fill(memory.address(), 0xee, block_bytes + result_bytes); result != kCuOk)
-    return failed(result, "memory for the canary");
-  if (const CuResult result = api_.synchronize(); result != kCuOk) return failed(result, "memory for the canary");
+  // What the GPU does not write must not pass for what it wrote the last time.
+  std::memset(canary_memory_, 0xee, block_bytes + result_bytes);
   void* arguments[] = {&seed, &wait_ns, &block_address, &result_address};
   if (Failure failure = launch(canary_, blocks, kernels::kCanaryThreads, arguments)) return failure;
   if (Failure failure = wait("canary")) return failure;
-  if (const CuResult result = api_.memory_to_host(out.blocks.data(), block_address, block_bytes); result != kCuOk)
-    return failed(result, "canary");
-  if (const CuResult result = api_.memory_to_host(out.results.data(), result_address, result_bytes); result != kCuOk)
-    return failed(result, "canary");
+  std::memcpy(out.blocks.data(), canary_memory_, block_bytes);
+  std::memcpy(out.results.data(), static_cast<const char*>(canary_memory_) + block_bytes, result_bytes);
   return {};
 }
 

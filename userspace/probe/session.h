@@ -68,6 +68,10 @@ class Session {
   static Failure facts(const DriverApi& api, int number, DeviceFacts& out);
   Failure open(const DeviceFacts& facts);
 
+  // Before work in this context after that in another.
+  Failure enter();
+  // One launch and one wait: results come in memory of the host that stays with
+  // the session, so that no call but these two is made from the second time on.
   Failure canary(std::uint64_t seed, CanaryRun& out);
   // Roots of code where it lies. `gpu_ms`: of the launches alone.
   Failure hash(const std::vector<Span>& spans, Form form, const Nonce& nonce, std::vector<identify::Digest>& roots,
@@ -96,10 +100,13 @@ class Session {
   const DriverApi& api_;
   OwnRanges ranges_;
   int device_ = -1;
+  CuContext context_ = nullptr;
   int multiprocessors_ = 0;
   CuModule module_ = nullptr;
   CuFunction hash_ = nullptr, copy_ = nullptr, store_ = nullptr, canary_ = nullptr;
   CuStream stream_ = nullptr;
+  void* canary_memory_ = nullptr;  // pinned; blocks first, then results
+  CuPointer canary_address_ = 0;   // where the GPU sees it
 };
 
 }  // namespace gpuwatch::probe

@@ -57,6 +57,9 @@ class Known {
     return output_.flush();
   }
   Status flush() { return output_.flush(); }
+  // It goes on for long: each line is to be seen when it comes.
+  void stream() { streams_ = true; }
+  bool closed() const { return output_.closed(); }
   bool finding() const { return count(Familiarity::kUnknown) + count(Familiarity::kDenied) != 0; }
   std::size_t judged() const {
     std::size_t all = 0;
@@ -96,10 +99,11 @@ class Known {
       base::append_escaped(out, text);
       out += '\n';
     }
-    return output_.flush_if_full();
+    return streams_ ? output_.flush() : output_.flush_if_full();
   }
 
   bool json_;
+  bool streams_ = false;
   pipeline::Baselines baselines_;
   Output output_;
   std::string driver_;
@@ -112,7 +116,13 @@ Result<int> probe_known(const Flags& flags, std::vector<std::string> words) {
   if (!baselines) return std::move(baselines.error());
   words.emplace_back("--with-text");
   Known known(flags, std::move(*baselines));
-  auto code = run_probe_program(words, [&](const json& line) { return known.take(line); });
+  Enough enough;
+  if (flags.has("every")) {
+    known.stream();
+    enough = [&] { return known.finding() || known.closed(); };
+  }
+  auto code = run_probe_program(
+      words, [&](const json& line) { return known.take(line); }, enough);
   if (!code) return std::move(code.error());
   // Without a function there was nothing to judge: the status says why.
   if (known.judged() != 0 || *code <= kExitFinding) {
@@ -134,15 +144,17 @@ Result<int> run_probe(const Flags& flags) {
   std::vector<std::string> words;
   if ((flags.has("records") || flags.has("outside")) && !pid)
     return Error(Code::kBadInput, "--records and --outside want --pid");
+  if (flags.has("times") && !flags.has("every")) return Error(Code::kBadInput, "--times wants --every");
   for (const char* name : {"json", "no-ptx", "selftest", "outside"})
     if (flags.has(name)) words.push_back(std::string("--") + name);
   for (const char* name : {"image", "kernel", "records"})
     if (flags.has(name)) words.push_back(std::string("--") + name + "=" + flags.text(name));
   if (pid) words.push_back("--pid=" + std::to_string(*pid));
-  for (const char* name : {"gpu", "timeout"})
+  for (const char* name : {"gpu", "timeout", "every", "times"})
     if (const auto value = flags.number(name)) words.push_back(std::string("--") + name + "=" + std::to_string(*value));
   if (flags.has("baseline")) return probe_known(flags, std::move(words));
-  return run_probe_program(words);
+  // Where it goes on and on, this program's output being its own, no line is too many.
+  return run_probe_program(words, nullptr, flags.has("every") ? Enough([] { return false; }) : nullptr);
 }
 
 }  // namespace gpuwatch::cli

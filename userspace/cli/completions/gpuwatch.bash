@@ -88,6 +88,8 @@ _gpuwatch() {
     'probe--baseline') files=1 ;;
     'probe--records') files=1 ;;
     'probe--gpu') return ;;
+    'probe--every') return ;;
+    'probe--times') return ;;
     'probe--timeout') return ;;
     'status--socket') files=1 ;;
     'status--baseline') files=1 ;;
@@ -113,7 +115,7 @@ _gpuwatch() {
           record) words='--output --force --duration --flight-recorder --label --no-images --images-max --node --pid --cgroup --class --ring-bytes --help' ;;
           decode) words='--json --tree --at --fields --images --modules --baseline --policy --sm --explain --filter --utc --driver --device --request --arg --out --params --params-out --ret --summary --by --timeline --since --until --help' ;;
           hash) words='--sm --all --json --no-cache --help' ;;
-          probe) words='--image --kernel --pid --baseline --records --outside --no-ptx --selftest --gpu --timeout --json --help' ;;
+          probe) words='--image --kernel --pid --baseline --records --outside --no-ptx --selftest --gpu --every --times --timeout --json --help' ;;
           status) words='--json --socket --baseline --help' ;;
           listen) words='--group --json --count --duration --heartbeats --buffer-bytes --utc --help' ;;
           attach) words='--help' ;;

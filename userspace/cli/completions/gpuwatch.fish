@@ -128,6 +128,8 @@ complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l outside -d 'with 
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l no-ptx -d 'leave out PTX, which the driver would compile first'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l selftest -d 'load a module, patch one instruction of it in GPU memory, and see that ...'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l gpu -x -d 'only the GPU of this number, as CUDA counts'
+complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l every -x -d 'go on'
+complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l times -x -d 'with --every'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l timeout -x -d 'give up, with exit code 14, when one call of the driver has not come ...'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l json -d 'print one JSON object per line'
 complete -c gpuwatch -n '__fish_seen_subcommand_from probe' -l help -d 'print this and end'

@@ -8,12 +8,17 @@
 //   FAKE_INIT, FAKE_RETAIN, FAKE_OWN, FAKE_IMAGE, FAKE_PTX   what cuInit, making a context, loading the probe's own
 //                 kernels, loading another module, and compiling PTX give
 //   FAKE_GPUS, FAKE_SMS, FAKE_MODE, FAKE_NAME                what the device says of itself
-//   FAKE_SMS_RUN  multiprocessors that blocks run on         FAKE_WRONG   the canary's results are wrong
-//   FAKE_ALLOC    from this allocation on there is no memory
-//   FAKE_FAULT, FAKE_HANG, FAKE_KILL     the launch of this number ends in a fault, never ends, or the process with
-//                 SIGKILL; FAKE_HANG=init hangs in cuInit
+//   FAKE_SMS_RUN  multiprocessors that blocks run on         FAKE_WRONG   the canary's results are wrong from this
+//   launch on FAKE_SILENT   from this launch on the canary writes nothing FAKE_ALLOC    from this allocation on there
+//   is no memory, neither of the GPU nor pinned FAKE_FAULT, FAKE_HANG, FAKE_KILL     the launch of this number ends in
+//   a fault, never ends, or the process with
+//                 SIGKILL; FAKE_HANG=init hangs in cuInit  FAKE_TERM    the process gets SIGTERM in the launch of this
+//                 number
+//   FAKE_HURRY    who waits for a time does not
+//   FAKE_COUNTS   a file: whenever a context is released what was made since the begin, and what is still there
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,7 +43,8 @@ using namespace gpuwatch::kernels;
 namespace {
 
 constexpr std::size_t kHeap = 2u << 20, kPool = 16u << 20;
-constexpr int kOk = 0, kInvalid = 1, kNoMemory = 2, kNoBinary = 209, kBadImage = 200, kNotFound = 500, kFault = 700;
+constexpr int kOk = 0, kInvalid = 1, kNoMemory = 2, kNoBinary = 209, kBadImage = 200, kNotFound = 500, kFault = 700,
+              kWrongContext = 400;
 constexpr std::uint32_t kAdds = 0x449a5000;  // of the self test's kernel
 
 int number(const char* name, int otherwise) {
@@ -58,6 +64,10 @@ struct Entry {
 std::uint8_t* heap = nullptr;
 std::size_t heap_used = 0x100000, pool_used = 0;
 int allocations = 0, launches = 0;
+char places[8];  // the contexts of GPUs
+const void* current = nullptr;
+int retained = 0, contexts = 0, modules = 0, streams = 0,
+    pinned = 0;  // the first since the begin, the others there now
 bool fault = false, hang = false;
 std::vector<std::pair<std::uint64_t, std::size_t>> given;
 
@@ -150,18 +160,34 @@ T argument(void** arguments, int at) {
   return value;
 }
 
+int result() {
+  return fault ? kFault : kOk;
+}
+
+// Is the launch that is being made this one or a later one?
+bool from(const char* name) {
+  return launches >= number(name, 1 << 30);
+}
+
+void count() {
+  const char* const path = std::getenv("FAKE_COUNTS");
+  std::FILE* const file = path != nullptr ? std::fopen(path, "w") : nullptr;
+  if (file == nullptr) return;
+  std::fprintf(file, "retained %d allocations %d launches %d contexts %d modules %d streams %d pinned %d memory %zu\n",
+               retained, allocations, launches, contexts, modules, streams, pinned, given.size());
+  std::fclose(file);
+}
+
 void canary(unsigned blocks, void** arguments) {
   const auto seed = argument<std::uint64_t>(arguments, 0), wait_ns = argument<std::uint64_t>(arguments, 1);
   auto* out = reinterpret_cast<CanaryBlock*>(argument<std::uint64_t>(arguments, 2));
   auto* results = reinterpret_cast<std::uint64_t*>(argument<std::uint64_t>(arguments, 3));
   const auto sms = static_cast<unsigned>(number("FAKE_SMS_RUN", number("FAKE_SMS", 4)));
+  if (from("FAKE_SILENT")) return;
+  const std::uint64_t wrong = from("FAKE_WRONG") ? 1 : 0;
   for (unsigned block = 0; block < blocks; ++block) out[block] = {block % sms, 1, 0, wait_ns, 0, wait_ns * 2};
   for (unsigned thread = 0; thread < blocks * kCanaryThreads; ++thread)
-    results[thread] = canary_work(seed, thread) + (std::getenv("FAKE_WRONG") != nullptr ? 1 : 0);
-}
-
-int result() {
-  return fault ? kFault : kOk;
+    results[thread] = canary_work(seed, thread) + wrong;
 }
 
 }  // namespace
@@ -189,6 +215,17 @@ API long syscall(long what, ...) noexcept {
     return function;
   }();
   return real(what, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+API int ppoll(pollfd* files, nfds_t count, const timespec* timeout, const sigset_t* mask) {
+  static const auto real = [] {
+    int (*function)(pollfd*, nfds_t, const timespec*, const sigset_t*);
+    void* const symbol = ::dlsym(RTLD_NEXT, "ppoll");
+    std::memcpy(&function, &symbol, sizeof function);
+    return function;
+  }();
+  static const timespec none{};
+  return real(files, count, timeout != nullptr && std::getenv("FAKE_HURRY") != nullptr ? &none : timeout, mask);
 }
 
 API int cuInit(unsigned) {
@@ -233,16 +270,21 @@ API int cuDeviceGetPCIBusId(char* text, int bytes, int) {
   std::snprintf(text, static_cast<std::size_t>(bytes), "0000:00:06.0");
   return kOk;
 }
-API int cuDevicePrimaryCtxRetain(void** context, int) {
+API int cuDevicePrimaryCtxRetain(const void** context, int device) {
   if (const int wrong = number("FAKE_RETAIN", kOk); wrong != kOk) return wrong;
   if (heap == nullptr) map_heap();
-  *context = heap;
+  *context = &places[device];
+  ++retained;
+  ++contexts;
   return kOk;
 }
 API int cuDevicePrimaryCtxRelease_v2(int) {
+  --contexts;
+  count();
   return result();
 }
-API int cuCtxSetCurrent(void*) {
+API int cuCtxSetCurrent(const void* context) {
+  current = context;
   return result();
 }
 API int cuCtxSynchronize() {
@@ -261,9 +303,11 @@ API int cuModuleLoadData(Module** module, const void* image) {
     return cubin == nullptr ? kNoBinary : kBadImage;
   }
   *module = made;
+  ++modules;
   return kOk;
 }
 API int cuModuleUnload(Module* module) {
+  --modules;
   delete module;
   return result();
 }
@@ -301,6 +345,22 @@ API int cuMemFree_v2(unsigned long long address) {
   }
   return kInvalid;
 }
+API int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  if (fault) return kFault;
+  if (++allocations >= number("FAKE_ALLOC", 1 << 30)) return kNoMemory;
+  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  ++pinned;
+  return kOk;
+}
+API int cuMemFreeHost(void* memory) {
+  --pinned;
+  std::free(memory);
+  return result();
+}
+API int cuMemHostGetDevicePointer_v2(unsigned long long* address, void* memory, unsigned) {
+  *address = reinterpret_cast<unsigned long long>(memory);
+  return result();
+}
 API int cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t bytes) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return result();
@@ -318,9 +378,11 @@ API int cuMemsetD32_v2(unsigned long long to, unsigned value, std::size_t words)
   return result();
 }
 API int cuLaunchKernel(const Entry* entry, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                       unsigned, void*, void** arguments, void**) {
+                       unsigned, const void* const* stream, void** arguments, void**) {
   if (fault) return kFault;
+  if (*stream != current) return kWrongContext;
   ++launches;
+  if (launches == number("FAKE_TERM", 0)) ::kill(::getpid(), SIGTERM);
   if (launches == number("FAKE_KILL", 0)) ::kill(::getpid(), SIGKILL);
   if (launches == number("FAKE_FAULT", 0)) {
     fault = true;
@@ -353,12 +415,14 @@ API int cuLaunchKernel(const Entry* entry, unsigned blocks, unsigned, unsigned, 
   }
   return kOk;
 }
-API int cuStreamCreateWithPriority(void** stream, unsigned, int) {
-  *stream = new char;
+API int cuStreamCreateWithPriority(const void*** stream, unsigned, int) {
+  ++streams;
+  *stream = new const void*(current);
   return result();
 }
-API int cuStreamDestroy_v2(void* stream) {
-  delete static_cast<char*>(stream);
+API int cuStreamDestroy_v2(const void** stream) {
+  --streams;
+  delete stream;
   return result();
 }
 API int cuCtxGetStreamPriorityRange(int* least, int* greatest) {

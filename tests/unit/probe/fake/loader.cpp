@@ -373,6 +373,18 @@ API int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
 API int cuMemFree_v2(std::uint64_t address) {
   return give(user_pool, reinterpret_cast<const std::uint8_t*>(address)) ? kOk : kInvalid;
 }
+API int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  return state();
+}
+API int cuMemFreeHost(void* memory) {
+  std::free(memory);
+  return state();
+}
+API int cuMemHostGetDevicePointer_v2(std::uint64_t* address, void* memory, unsigned) {
+  *address = number(memory);
+  return state();
+}
 API int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t bytes) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return state();
