@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Living processes with code on a GPU, with or without the agent, for tests/gpu/agent and tests/gpu/bench: starting,
-talking to and asking them. It judges nothing."""
+"""Living processes with code on a GPU, with the agent, the recorder or neither, for tests/gpu/agent, tests/gpu/agentless
+and tests/gpu/bench: starting, talking to and asking them. It judges nothing."""
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GPUWATCH = os.path.join(TOP, "build", "bin", "gpuwatch")
 AGENT = os.path.join(TOP, "build", "lib", "libgpuwatch-agent.so")
 TESTS = os.path.join(TOP, "build", "user", "tests")
+RECORDER = os.path.join(TOP, "build", "lib", "libgpuwatch-record.so")
 HOST = os.path.join(TESTS, "gpu-agent-host")
 CUBIN = os.path.join(TOP, "tests", "data", "fatbin", "rep_a_90.cubin")
 TABLES = os.path.join(TOP, "tests", "gpu", "tables_90.cubin")
@@ -116,6 +120,49 @@ class Program:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+
+
+def plan(directory):
+    """The capture plan that `gpuwatch record` hands to what it starts; without one the recorder takes heads of calls only."""
+    path = os.path.join(directory, "plan")
+    subprocess.run([GPUWATCH, "record", "--output", os.path.join(directory, "none.gwcap"), "--", "sh", "-c",
+                    'cp "$GPUWATCH_RECORD_PLAN" "$0"', path], check=False, timeout=60, capture_output=True)
+    if not os.path.exists(path):
+        print("# no capture plan was had", flush=True)
+    return path
+
+
+class Recorded:
+    """A program with the recorder in it and no agent, and where its calls are."""
+
+    plans = plan = None
+
+    def __init__(self, make):
+        self.records = tempfile.mkdtemp(prefix="gw-agentless.")
+        os.chmod(self.records, 0o777)
+        if Recorded.plan is None:
+            Recorded.plans = tempfile.mkdtemp(prefix="gw-agentless-plan.")
+            os.chmod(Recorded.plans, 0o755)
+            atexit.register(shutil.rmtree, Recorded.plans, True)
+            Recorded.plan = plan(Recorded.plans)
+        os.environ["LD_PRELOAD"], os.environ["GPUWATCH_RECORD_DIR"] = RECORDER, self.records
+        os.environ["GPUWATCH_RECORD_PLAN"] = Recorded.plan
+        try:
+            self.program = make(agent=False)
+        finally:
+            for name in ("LD_PRELOAD", "GPUWATCH_RECORD_DIR", "GPUWATCH_RECORD_PLAN"):
+                del os.environ[name]
+
+    def ask(self, *more, timeout=None):
+        return self.program.ask("--records", self.records, *more, timeout=timeout)
+
+    def size(self):
+        return sum(os.path.getsize(os.path.join(self.records, name)) for name in os.listdir(self.records))
+
+    def end(self):
+        code = self.program.end()
+        shutil.rmtree(self.records, ignore_errors=True)
+        return code
 
 
 def torch_program(agent):
