@@ -53,39 +53,51 @@ extern "C" __global__ void __launch_bounds__(kAgentThreads) gpuwatch_agent_read(
   const bool go = begin_block(control);
   if (go) {
     const std::uint64_t stride = 16ull * gridDim.x * blockDim.x;
+    constexpr int kAtOnce = 4;  // loads under way
     for (std::uint64_t at = 16ull * (blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x);
-         at < copy.bytes; at += stride)
-      *reinterpret_cast<uint4*>(copy.to + at) = read_16(copy.from + at);
+         at < copy.bytes; at += kAtOnce * stride) {
+      uint4 loaded[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        if (at + k * stride < copy.bytes) loaded[k] = read_16(copy.from + at + k * stride);
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        if (at + k * stride < copy.bytes) *reinterpret_cast<uint4*>(copy.to + at + k * stride) = loaded[k];
+    }
   }
   end_block(control, go);
 }
 
-extern "C" __global__ void __launch_bounds__(kAgentThreads)
+// kSurveyBlocks blocks of kSurveyThreads.
+extern "C" __global__ void __launch_bounds__(kSurveyThreads)
     gpuwatch_agent_survey(AgentSurvey survey, AgentControl* control) {
-  __shared__ std::uint32_t sum;
+  __shared__ std::uint32_t units_here, ends_here;
   const bool go = begin_block(control);
   const SurveyRegion* regions = reinterpret_cast<const SurveyRegion*>(survey.regions_address);
-  std::uint32_t* out = reinterpret_cast<std::uint32_t*>(survey.out_address);
+  SurveyCount* out = reinterpret_cast<SurveyCount*>(survey.out_address);
   const std::uint64_t stride = 16ull * gridDim.x * blockDim.x;
   const std::uint64_t first = 16ull * (blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x);
   for (std::uint64_t i = 0; go && i < survey.regions; ++i) {
-    if (threadIdx.x == 0) sum = 0;
+    if (threadIdx.x == 0) units_here = ends_here = 0;
     __syncthreads();
     const SurveyRegion region = regions[i];
-    std::uint32_t count = 0;
-    constexpr int kAtOnce = 4;  // loads under way
+    std::uint32_t units = 0, ends = 0;
+    constexpr int kAtOnce = 8;  // loads under way
     for (std::uint64_t at = first; at < region.bytes; at += kAtOnce * stride) {
-      uint4 units[kAtOnce] = {};
+      uint4 loaded[kAtOnce] = {};
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k)
-        if (at + k * stride < region.bytes) units[k] = read_16(region.address + at + k * stride);
+        if (at + k * stride < region.bytes) loaded[k] = read_16(region.address + at + k * stride);
 #pragma unroll
-      for (int k = 0; k < kAtOnce; ++k)
-        count += is_exit(static_cast<std::uint64_t>(units[k].y) << 32 | units[k].x) ? 1 : 0;
+      for (int k = 0; k < kAtOnce; ++k) {
+        units += (loaded[k].x | loaded[k].y | loaded[k].z | loaded[k].w) != 0 ? 1 : 0;
+        ends += is_end(static_cast<std::uint64_t>(loaded[k].y) << 32 | loaded[k].x) ? 1 : 0;
+      }
     }
-    if (count != 0) atomicAdd(&sum, count);
+    if (units != 0) atomicAdd(&units_here, units);
+    if (ends != 0) atomicAdd(&ends_here, ends);
     __syncthreads();
-    if (threadIdx.x == 0) out[i * gridDim.x + blockIdx.x] = sum;
+    if (threadIdx.x == 0) out[i * gridDim.x + blockIdx.x] = {units_here, ends_here};
     __syncthreads();
   }
   end_block(control, go);

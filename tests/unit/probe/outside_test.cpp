@@ -195,11 +195,11 @@ TEST_F(Outside, DigestsAreOfTheBytesUnderTheNonce) {
   OutsideAccess access(driver, kFile, device);
   std::vector<identify::Digest> roots;
   const Nonce nonce{1, 2, 3};
-  ASSERT_FALSE(access.hash({{kHeap + 32, 4096}, {kHeap, 16}}, nonce, roots, refused));
+  ASSERT_FALSE(access.hash({{kHeap + 32, 4096}, {kHeap, 16}}, nonce, true, roots, refused));
   ASSERT_EQ(roots.size(), 2U);
   EXPECT_EQ(roots[0], host_root({heap.data() + 32, 4096}, Form::kTree, nonce));
   EXPECT_EQ(roots[1], host_root({heap.data(), 16}, Form::kTree, nonce));
-  ASSERT_FALSE(access.hash({{kHeap, 16}, {kHeap - 1, 16}}, nonce, roots, refused));
+  ASSERT_FALSE(access.hash({{kHeap, 16}, {kHeap - 1, 16}}, nonce, true, roots, refused));
   EXPECT_NE(refused, "");
 }
 
@@ -208,15 +208,18 @@ TEST_F(Outside, EndsOfFunctionsAreCountedInWhatWasRead) {
   heap[3 << 20] = 0x4d;
   heap[(3 << 20) + 1] = 0x78;
   OutsideAccess access(driver, kFile, device);
-  std::vector<std::uint32_t> counts;
-  ASSERT_FALSE(access.survey({{kHeap, 2 << 20}, {kHeap, kHeapBytes}, {kHeap + (3 << 20), 16}}, counts, refused));
+  std::vector<agent::SpanCount> counts;
+  ASSERT_FALSE(access.survey({{kHeap, kHeapBytes}}, counts, refused));
   EXPECT_EQ(refused, "");
-  EXPECT_EQ(counts, (std::vector<std::uint32_t>{0, 0, 0})) << "0x784d is no EXIT";
+  EXPECT_EQ(counts, (std::vector<agent::SpanCount>{{1, 0}})) << "0x784d is no EXIT";
   heap[(3 << 20) + 1] = 0x79;
-  ASSERT_FALSE(access.survey({{kHeap, 2 << 20}, {kHeap, kHeapBytes}, {kHeap + (3 << 20), 16}}, counts, refused));
-  EXPECT_EQ(counts, (std::vector<std::uint32_t>{0, 1, 1}));
-  ASSERT_FALSE(access.survey({{kHeap - 16, 32}}, counts, refused));
+  ASSERT_FALSE(access.survey({{kHeap, kHeapBytes}}, counts, refused));
+  EXPECT_EQ(counts, (std::vector<agent::SpanCount>{{1, 1}}));
+  ASSERT_FALSE(access.survey({{kHeap - 16, kHeapBytes}}, counts, refused));
   EXPECT_NE(refused, "");
+  // What is read as a whole is not counted first.
+  ASSERT_FALSE(access.survey({{kHeap, 2 << 20}}, counts, refused));
+  EXPECT_EQ(counts, (std::vector<agent::SpanCount>{{1, 1}}));
 }
 
 std::vector<std::uint8_t> file_bytes(const char* path) {

@@ -88,8 +88,8 @@ TEST(AgentWire, SurveysThereAndBack) {
                                  AskSurvey{0, {{0x1000, kSurveyBytesMax}, {0x7f8000000000, 16}}},
                                  AskSurvey{0, std::vector<Span>(kSurveySpansMax + 1, Span{0x1000, 16})}})
     EXPECT_FALSE(parse_ask_survey(payload_of(make(wrong))));
-  EXPECT_EQ(parse_survey(payload_of(make_survey({0, 7}))), (std::vector<std::uint32_t>{0, 7}));
-  Frame cut = make_survey({0, 7});
+  EXPECT_EQ(parse_survey(payload_of(make_survey({{9, 0}, {8, 7}}))), (std::vector<SpanCount>{{9, 0}, {8, 7}}));
+  Frame cut = make_survey({{9, 0}, {8, 7}});
   cut.pop_back();
   EXPECT_FALSE(parse_survey(payload_of(cut)));
 }

@@ -263,7 +263,7 @@ Failure Connection::read(std::uint32_t device, const Span& span, std::vector<std
   return {};
 }
 
-Failure Connection::survey(const AskSurvey& ask_for, std::vector<std::uint32_t>& counts, Refusal& refusal) {
+Failure Connection::survey(const AskSurvey& ask_for, std::vector<SpanCount>& counts, Refusal& refusal) {
   std::vector<std::uint8_t> payload;
   if (Failure failure = ask(make(ask_for), Type::kSurvey, payload, refusal)) return failure;
   if (!refusal.text.empty()) return {};

@@ -26,7 +26,7 @@ class Connection {
   // Connects, and gets the facts; tries again while the agent is busy.
   Failure open(Facts& facts);
   Failure read(std::uint32_t device, const Span& span, std::vector<std::uint8_t>& out, Refusal& refusal);
-  Failure survey(const AskSurvey& ask, std::vector<std::uint32_t>& counts, Refusal& refusal);
+  Failure survey(const AskSurvey& ask, std::vector<SpanCount>& counts, Refusal& refusal);
   Failure hash(const AskHash& ask, std::vector<identify::Digest>& roots, Refusal& refusal);
 
  private:

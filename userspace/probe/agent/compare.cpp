@@ -73,6 +73,7 @@ Failure Live::device(std::uint32_t number, const std::vector<std::uint32_t>& sms
     if (Failure failure = way_.open(number, access, heap)) return failure;
     ResidentCode code(*access, fresh_nonce);
     if (Failure failure = code.read(heap, options_.read_max)) return failure;
+    if (Failure failure = code.read_rest()) return failure;
     index.emplace(code.copies());
   }
   const Modules modules = modules_for(sources_, sms, index ? &*index : nullptr);

@@ -23,17 +23,17 @@ class Access : public CodeAccess {
     refused = refusal.text;
     return failure ? failure : fatal(refusal);
   }
-  Failure survey(const std::vector<Span>& spans, std::vector<std::uint32_t>& counts, std::string& refused) override {
+  Failure survey(const std::vector<Span>& spans, std::vector<SpanCount>& counts, std::string& refused) override {
     Refusal refusal;
     Failure failure = connection_.survey({device_, spans}, counts, refusal);
     refused = refusal.text;
     return failure ? failure : fatal(refusal);
   }
-  Failure hash(const std::vector<Span>& spans, const Nonce& nonce, std::vector<identify::Digest>& roots,
+  Failure hash(const std::vector<Span>& spans, const Nonce& nonce, bool refresh, std::vector<identify::Digest>& roots,
                std::string& refused) override {
     AskHash ask;
     ask.device = device_;
-    ask.refresh = true;
+    ask.refresh = refresh;
     ask.nonce = nonce;
     ask.spans = spans;
     Refusal refusal;

@@ -24,7 +24,7 @@ constexpr std::size_t kHostBytes = kDataAt + kReadMax;
 static_assert(sizeof(AgentControl) <= kTablesAt);
 static_assert(kHashSpansMax * sizeof(kernels::Region) <= kTablesBytes);
 static_assert(kSurveySpansMax * sizeof(kernels::SurveyRegion) <= kTablesBytes);
-static_assert(kSurveySpansMax * kernels::kAgentBlocks * sizeof(std::uint32_t) <= kReadMax);
+static_assert(kSurveySpansMax * kernels::kSurveyBlocks * sizeof(kernels::SurveyCount) <= kReadMax);
 // Each span adds one chunk that is not full.
 static_assert((kHashBytesMax / kernels::kChunkBytes + kHashSpansMax) * kernels::kDigestBytes <= kReadMax);
 
@@ -76,6 +76,15 @@ Trouble LiveGpu::open(int ordinal, const Uuid* gpu) {
 }
 
 Trouble LiveGpu::prepare() {
+  // Before the module: loading one waits until the process's work on the GPU has
+  // drained, and making memory for the GPU to see takes a millisecond in which the
+  // process cannot launch. That goes unnoticed as long as the GPU has work.
+  void* host = nullptr;
+  if (const CuResult result = api_.host_allocate(&host, kHostBytes, kDeviceMap); result != kCuOk)
+    return failed(result, "pinned memory");
+  host_ = static_cast<std::uint8_t*>(host);
+  if (const CuResult result = api_.host_pointer(&host_address_, host, 0); result != kCuOk)
+    return failed(result, "pinned memory");
   if (const CuResult result = api_.module_load(&module_, gpuwatch_agent_image); result != kCuOk)
     return failed(result, "the agent's own kernels");
   const std::pair<const char*, CuFunction*> wanted[] = {
@@ -88,12 +97,6 @@ Trouble LiveGpu::prepare() {
   if (api_.stream_priorities(&least, &greatest) != kCuOk) least = 0;
   if (const CuResult result = api_.stream_create(&stream_, kNonBlocking, least); result != kCuOk)
     return failed(result, "stream");
-  void* host = nullptr;
-  if (const CuResult result = api_.host_allocate(&host, kHostBytes, kDeviceMap); result != kCuOk)
-    return failed(result, "pinned memory");
-  host_ = static_cast<std::uint8_t*>(host);
-  if (const CuResult result = api_.host_pointer(&host_address_, host, 0); result != kCuOk)
-    return failed(result, "pinned memory");
   return {};
 }
 
@@ -124,18 +127,18 @@ bool LiveGpu::idle_within(int ms) {
 // Launches, then permits it while unmapping is held off. Waiting for the GPU in
 // there goes by the pinned memory alone: a thread that waits to unmap may hold
 // locks of libcuda.
-Trouble LiveGpu::run(CuFunction function, void** arguments, const std::vector<Span>& spans) {
+Trouble LiveGpu::run(CuFunction function, Shape shape, void** arguments, const std::vector<Span>& spans) {
   if (!idle_within(kIdleMs)) return {Reason::kOccupied, "an earlier launch still waits for the GPU"};
   AgentControl& control = *reinterpret_cast<AgentControl*>(host_);
   std::memset(&control, 0, sizeof control);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (const CuResult result = api_.launch(function, kernels::kAgentBlocks, 1, 1, kernels::kAgentThreads, 1, 1, 0,
-                                          stream_, arguments, nullptr);
+  if (const CuResult result =
+          api_.launch(function, shape.blocks, 1, 1, shape.threads, 1, 1, 0, stream_, arguments, nullptr);
       result != kCuOk)
     return failed(result, "launch");
   const auto withdraw = [&] { __atomic_store_n(&control.permit, kernels::kPermitWithdrawn, __ATOMIC_SEQ_CST); };
   const auto all = [&](auto good) {
-    return std::all_of(std::begin(control.state), std::end(control.state),
+    return std::all_of(control.state, control.state + shape.blocks,
                        [&](const std::uint32_t& state) { return good(look(state)); });
   };
   bool done = false;
@@ -166,25 +169,27 @@ Trouble LiveGpu::read(const Span& span, std::vector<std::uint8_t>& out) {
   kernels::AgentCopy copy{span.address, host_address_ + kDataAt, span.bytes};
   CuPointer control = host_address_;
   void* arguments[] = {&copy, &control};
-  if (Trouble trouble = run(read_, arguments, {span})) return trouble;
+  if (Trouble trouble = run(read_, kAgentShape, arguments, {span})) return trouble;
   out.assign(host_ + kDataAt, host_ + kDataAt + span.bytes);
   return {};
 }
 
-Trouble LiveGpu::survey(const AskSurvey& ask, std::vector<std::uint32_t>& counts) {
+Trouble LiveGpu::survey(const AskSurvey& ask, std::vector<SpanCount>& counts) {
   std::vector<kernels::SurveyRegion> regions;
   for (const Span& span : ask.spans) regions.push_back({span.address, span.bytes});
   std::memcpy(host_ + kTablesAt, regions.data(), regions.size() * sizeof regions[0]);
   kernels::AgentSurvey survey{host_address_ + kTablesAt, regions.size(), host_address_ + kDataAt};
   CuPointer control = host_address_;
   void* arguments[] = {&survey, &control};
-  if (Trouble trouble = run(survey_, arguments, ask.spans)) return trouble;
-  counts.assign(regions.size(), 0);
+  if (Trouble trouble = run(survey_, {kernels::kSurveyBlocks, kernels::kSurveyThreads}, arguments, ask.spans))
+    return trouble;
+  counts.assign(regions.size(), {});
   for (std::size_t i = 0; i < counts.size(); ++i)
-    for (std::size_t block = 0; block < kernels::kAgentBlocks; ++block) {
-      std::uint32_t count = 0;
-      std::memcpy(&count, host_ + kDataAt + (i * kernels::kAgentBlocks + block) * sizeof count, sizeof count);
-      counts[i] += count;
+    for (std::size_t block = 0; block < kernels::kSurveyBlocks; ++block) {
+      kernels::SurveyCount count{};
+      std::memcpy(&count, host_ + kDataAt + (i * kernels::kSurveyBlocks + block) * sizeof count, sizeof count);
+      counts[i].units += count.units;
+      counts[i].ends += count.ends;
     }
   return {};
 }
@@ -222,7 +227,7 @@ Trouble LiveGpu::hash(const AskHash& ask, std::vector<identify::Digest>& roots) 
   job.out_address = host_address_ + kDataAt;
   CuPointer control = host_address_;
   void* arguments[] = {&job, &control};
-  if (Trouble trouble = run(hash_, arguments, ask.spans)) return trouble;
+  if (Trouble trouble = run(hash_, kAgentShape, arguments, ask.spans)) return trouble;
   std::vector<std::uint8_t> digests(plan.digests * kernels::kDigestBytes);
   std::memcpy(digests.data(), host_ + kDataAt, first.chunks * kernels::kDigestBytes);
   host_levels(plan, Form::kTree, ask.nonce, digests);

@@ -28,13 +28,17 @@ class LiveGpu {
   Trouble open(int ordinal, const Uuid* gpu);
   Trouble read(const Span& span, std::vector<std::uint8_t>& out);
   Trouble hash(const AskHash& ask, std::vector<identify::Digest>& roots);
-  Trouble survey(const AskSurvey& ask, std::vector<std::uint32_t>& counts);
+  Trouble survey(const AskSurvey& ask, std::vector<SpanCount>& counts);
 
  private:
   void close();
   Trouble prepare();
   Trouble refresh();
-  Trouble run(CuFunction function, void** arguments, const std::vector<Span>& spans);
+  struct Shape {
+    unsigned blocks, threads;
+  };
+  static constexpr Shape kAgentShape{kernels::kAgentBlocks, kernels::kAgentThreads};
+  Trouble run(CuFunction function, Shape shape, void** arguments, const std::vector<Span>& spans);
   bool idle_within(int ms);
   Trouble failed(CuResult result, const char* what) const;
 

@@ -2,8 +2,9 @@
 #include "probe/agent/resident.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "probe/agent/wire.h"
+#include "kernels/agent.h"
 
 namespace gpuwatch::probe::agent {
 
@@ -12,14 +13,17 @@ namespace {
 constexpr std::size_t kUnit = 16;
 constexpr std::size_t kGap = 128;  // zeros between what belongs together
 constexpr std::size_t kCodeUnitsMin = 4;
+const std::string kDiffers = "differ";
 
-// The last instructions of a function on sm_70 and later: EXIT, and the branch
-// to itself behind it.
+// On sm_70 and later.
 bool is_exit(const std::uint8_t* unit) {
   return unit[0] == 0x4d && (unit[1] & 0x0f) == 0x09;
 }
 bool is_branch(const std::uint8_t* unit) {
   return unit[0] == 0x47 && (unit[1] & 0x0f) == 0x09;
+}
+bool is_last_branch(const std::uint8_t* unit) {
+  return kernels::is_last_branch(identify::load<std::uint64_t>(identify::Bytes(unit, kUnit), 0));
 }
 
 }  // namespace
@@ -27,13 +31,14 @@ bool is_branch(const std::uint8_t* unit) {
 std::vector<Span> code_like(const Copy& copy) {
   std::vector<Span> out;
   const std::size_t size = copy.bytes.size() / kUnit * kUnit;
-  std::size_t begin = 0, last = 0, exits = 0, branches = 0;
+  std::size_t begin = 0, last = 0, exits = 0, branches = 0, last_branches = 0;
   bool inside = false;
   const auto close = [&] {
-    if (inside && exits != 0 && branches != 0 && last + kUnit - begin >= kCodeUnitsMin * kUnit)
+    const bool ends = last_branches != 0 || (exits != 0 && branches != 0);
+    if (inside && ends && last + kUnit - begin >= kCodeUnitsMin * kUnit)
       out.push_back({copy.address + begin, last + kUnit - begin});
     inside = false;
-    exits = branches = 0;
+    exits = branches = last_branches = 0;
   };
   for (std::size_t at = 0; at < size; at += kUnit) {
     const std::uint8_t* unit = copy.bytes.data() + at;
@@ -44,12 +49,12 @@ std::vector<Span> code_like(const Copy& copy) {
     last = at;
     exits += is_exit(unit) ? 1 : 0;
     branches += is_branch(unit) ? 1 : 0;
+    last_branches += is_last_branch(unit) ? 1 : 0;
   }
   close();
   return out;
 }
 
-// Constant banks lie in blocks without code: those are read whatever is in them.
 Failure ResidentCode::with_code(const std::vector<Span>& ranges, std::vector<Span>& out) {
   constexpr std::uint64_t kBlock = 2ull << 20;
   std::vector<bool> wanted(ranges.size(), true);
@@ -58,7 +63,7 @@ Failure ResidentCode::with_code(const std::vector<Span>& ranges, std::vector<Spa
     std::vector<std::size_t> which;
     std::size_t end = begin;
     for (std::uint64_t bytes = 0; end < ranges.size() && spans.size() < kSurveySpansMax; ++end) {
-      if (ranges[end].bytes <= kBlock || ranges[end].bytes > kSurveyBytesMax) continue;
+      if (ranges[end].bytes > kSurveyBytesMax) continue;
       if (bytes + ranges[end].bytes > kSurveyBytesMax) break;
       bytes += ranges[end].bytes;
       spans.push_back(ranges[end]);
@@ -66,14 +71,15 @@ Failure ResidentCode::with_code(const std::vector<Span>& ranges, std::vector<Spa
     }
     begin = end;
     if (spans.empty()) continue;
-    std::vector<std::uint32_t> counts;
+    std::vector<SpanCount> counts;
     std::string refused;
     if (Failure failure = access_.survey(spans, counts, refused)) return failure;
     // What was refused is for the reading to say, range by range.
     for (std::size_t i = 0; refused.empty() && i < counts.size(); ++i) {
-      if (counts[i] != 0) continue;
+      if (counts[i].ends != 0) continue;
       wanted[which[i]] = false;
       surveyed_bytes_ += spans[i].bytes;
+      if (counts[i].units != 0 && spans[i].bytes <= kBlock) later_.push_back(spans[i]);
     }
   }
   for (std::size_t i = 0; i < ranges.size(); ++i)
@@ -83,12 +89,23 @@ Failure ResidentCode::with_code(const std::vector<Span>& ranges, std::vector<Spa
 
 Failure ResidentCode::read(const std::vector<Span>& ranges, std::uint64_t max_bytes) {
   ranges_ = ranges;
+  max_bytes_ = max_bytes;
   std::vector<Span> wanted;
   if (Failure failure = with_code(ranges, wanted)) return failure;
-  for (const Span& range : wanted) {
-    if (read_bytes_ + range.bytes > max_bytes) {
+  return read_all(wanted);
+}
+
+Failure ResidentCode::read_rest() {
+  const std::vector<Span> spans = std::exchange(later_, {});
+  for (const Span& span : spans) surveyed_bytes_ -= span.bytes;
+  return read_all(spans);
+}
+
+Failure ResidentCode::read_all(const std::vector<Span>& spans) {
+  for (const Span& range : spans) {
+    if (read_bytes_ + range.bytes > max_bytes_) {
       unread_bytes_ += range.bytes;
-      unread_reason_ = "the limit of " + std::to_string(max_bytes >> 20) + " MiB was reached";
+      unread_reason_ = "the limit of " + std::to_string(max_bytes_ >> 20) + " MiB was reached";
       continue;
     }
     Copy copy{range.address, {}};
@@ -105,10 +122,11 @@ Failure ResidentCode::read(const std::vector<Span>& ranges, std::uint64_t max_by
       unread_reason_ = refused;
     }
     read_bytes_ += copy.bytes.size();
-    if (!copy.bytes.empty()) copies_.push_back(std::move(copy));
+    if (copy.bytes.empty()) continue;
+    rest_.push_back(copy);
+    copies_.push_back(std::move(copy));
+    explains_.push_back(false);
   }
-  rest_ = copies_;
-  explains_.assign(copies_.size(), false);
   return {};
 }
 
@@ -156,11 +174,15 @@ Failure ResidentCode::find_whole(const std::vector<LiveModule>& modules, std::ve
 Failure ResidentCode::find_changed(const std::vector<LiveModule>& modules, std::vector<LiveVerdict>& out) {
   std::vector<const Function*> functions;
   std::vector<const LiveModule*> owners;
+  bool missing = false;
   for (const LiveModule& module : modules)
     for (const Function& function : module.code.functions) {
       functions.push_back(&function);
       owners.push_back(&module);
+      missing = missing || !whole_.contains({module.label, function.name});
     }
+  if (missing)
+    if (Failure failure = read_rest()) return failure;
   const std::vector<Place> places = locate(functions, rest_);
   std::vector<Found> found;
   for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -196,27 +218,24 @@ Failure ResidentCode::find_changed(const std::vector<LiveModule>& modules, std::
 // Marks those of [begin, end) whose digests are not the expected ones, or which
 // the agent refuses; a refusal of many is taken apart to find whom it concerns.
 Failure ResidentCode::hash(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
-                           std::size_t begin, std::size_t end, std::vector<std::string>& refused) {
+                           std::size_t begin, std::size_t end, bool refresh, std::vector<std::string>& wrong) {
   const std::vector<Span> part(spans.begin() + static_cast<std::ptrdiff_t>(begin),
                                spans.begin() + static_cast<std::ptrdiff_t>(end));
-  for (int reading = 0; reading < 2; ++reading) {
-    const Nonce nonce = nonces_();
-    std::vector<identify::Digest> roots;
-    std::string why;
-    if (Failure failure = access_.hash(part, nonce, roots, why)) return failure;
-    if (!why.empty()) {
-      if (part.size() == 1) {
-        refused[begin] = why;
-        return {};
-      }
-      const std::size_t middle = begin + (end - begin) / 2;
-      if (Failure failure = hash(spans, expected, begin, middle, refused)) return failure;
-      return hash(spans, expected, middle, end, refused);
+  const Nonce nonce = nonces_();
+  std::vector<identify::Digest> roots;
+  std::string why;
+  if (Failure failure = access_.hash(part, nonce, refresh, roots, why)) return failure;
+  if (!why.empty()) {
+    if (part.size() == 1) {
+      if (wrong[begin].empty()) wrong[begin] = why;
+      return {};
     }
-    for (std::size_t i = begin; i < end; ++i)
-      if (roots[i - begin] != host_root(expected[i], Form::kTree, nonce)) refused[i] = "differ";
+    const std::size_t middle = begin + (end - begin) / 2;
+    if (Failure failure = hash(spans, expected, begin, middle, refresh, wrong)) return failure;
+    return hash(spans, expected, middle, end, refresh, wrong);
   }
-  for (const Span& span : part) hashed_bytes_ += span.bytes;
+  for (std::size_t i = begin; i < end; ++i)
+    if (roots[i - begin] != host_root(expected[i], Form::kTree, nonce)) wrong[i] = kDiffers;
   return {};
 }
 
@@ -265,18 +284,25 @@ Failure ResidentCode::confirm(const std::vector<Found>& found, std::vector<LiveV
   return {};
 }
 
+// Everything once, then everything again, each time after instruction caches were
+// made to fetch anew. That costs the process's work a wait until the GPU has
+// drained, so it is done once for all that is hashed behind it.
 Failure ResidentCode::hash_all(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
                                std::vector<std::string>& wrong) {
   wrong.assign(spans.size(), {});
-  for (std::size_t begin = 0; begin < spans.size();) {
-    std::size_t end = begin;
-    for (std::uint64_t bytes = 0; end < spans.size() && end - begin < kHashSpansMax; ++end) {
-      bytes += spans[end].bytes;
-      if (bytes > kHashBytesMax) break;
+  for (int reading = 0; reading < 2; ++reading) {
+    for (std::size_t begin = 0; begin < spans.size();) {
+      std::size_t end = begin;
+      for (std::uint64_t bytes = 0; end < spans.size() && end - begin < kHashSpansMax; ++end) {
+        bytes += spans[end].bytes;
+        if (bytes > kHashBytesMax) break;
+      }
+      if (Failure failure = hash(spans, expected, begin, end, begin == 0, wrong)) return failure;
+      begin = end;
     }
-    if (Failure failure = hash(spans, expected, begin, end, wrong)) return failure;
-    begin = end;
   }
+  for (std::size_t i = 0; i < spans.size(); ++i)
+    if (wrong[i].empty() || wrong[i] == kDiffers) hashed_bytes_ += spans[i].bytes;
   return {};
 }
 
@@ -288,7 +314,7 @@ Failure ResidentCode::conclude(const Span& span, const std::vector<std::uint8_t>
     verdict.resident = host_root(expected, Form::kPlain, {});
     return {};
   }
-  if (!wrong.empty() && wrong != "differ") {
+  if (!wrong.empty() && wrong != kDiffers) {
     verdict.verdict = Verdict::kNotProbed;
     verdict.reason = wrong;
     return {};
@@ -329,6 +355,8 @@ Failure ResidentCode::find_banks(const std::vector<LiveModule>& modules, std::ve
       verdicts.push_back(std::move(verdict));
       images.push_back(std::move(image));
     }
+  if (!images.empty())
+    if (Failure failure = read_rest()) return failure;
   const std::vector<Place> places = locate_banks(images, copies_, {});
   std::vector<Span> spans;
   std::vector<std::vector<std::uint8_t>> expected;

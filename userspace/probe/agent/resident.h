@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "probe/agent/wire.h"
 #include "probe/session.h"
 #include "probe/verify.h"
 
@@ -23,15 +24,16 @@ class CodeAccess {
   // `refused`: why this request could not be met, empty when it was. A failure
   // ends the work.
   virtual Failure read(const Span& span, std::vector<std::uint8_t>& out, std::string& refused) = 0;
-  // How many ends of functions lie in each span; what cannot count says one, and
-  // then everything is read.
-  virtual Failure survey(const std::vector<Span>& spans, std::vector<std::uint32_t>& counts, std::string& refused) {
-    counts.assign(spans.size(), 1);
+  // What lies in each span; what cannot count says that there is code, and then
+  // everything is read.
+  virtual Failure survey(const std::vector<Span>& spans, std::vector<SpanCount>& counts, std::string& refused) {
+    counts.assign(spans.size(), {1, 1});
     refused.clear();
     return {};
   }
-  virtual Failure hash(const std::vector<Span>& spans, const Nonce& nonce, std::vector<identify::Digest>& roots,
-                       std::string& refused) = 0;
+  // `refresh`: instruction caches fetch anew before it, where something can make them.
+  virtual Failure hash(const std::vector<Span>& spans, const Nonce& nonce, bool refresh,
+                       std::vector<identify::Digest>& roots, std::string& refused) = 0;
 };
 
 struct LiveModule {
@@ -61,10 +63,15 @@ class ResidentCode {
   using NonceSource = std::function<Nonce()>;
   ResidentCode(CodeAccess& access, NonceSource nonces) : access_(access), nonces_(std::move(nonces)) {}
 
-  // Reads what may hold code: video memory in ranges that the driver makes for
-  // it, and of what is larger than a block of the driver's only that which has
-  // ends of functions. Stops at `max_bytes`; what could not be read is counted.
+  // Reads what has ends of functions. Stops at `max_bytes`; what could not be read
+  // is counted.
   Failure read(const std::vector<Span>& ranges, std::uint64_t max_bytes);
+
+  // What read() left out of the blocks in which the driver keeps code: those that
+  // have no ends of functions and yet something. Constant banks lie there, and a
+  // function whose end was changed may. find_changed() and find_banks() call it
+  // when they miss something. Larger ranges without ends are data.
+  Failure read_rest();
 
   // The first for all modules, then the second for all of them again: what lies
   // there whole explains its place before anything is taken for a changed form
@@ -81,7 +88,7 @@ class ResidentCode {
 
   const std::vector<Copy>& copies() const { return copies_; }
   std::uint64_t read_bytes() const { return read_bytes_; }
-  std::uint64_t surveyed_bytes() const { return surveyed_bytes_; }  // no code is there, so it was not read
+  std::uint64_t surveyed_bytes() const { return surveyed_bytes_; }  // looked over and not read
   std::uint64_t unread_bytes() const { return unread_bytes_; }
   std::uint64_t hashed_bytes() const { return hashed_bytes_; }
   const std::string& unread_reason() const { return unread_reason_; }
@@ -93,9 +100,10 @@ class ResidentCode {
     Place place;
   };
   Failure with_code(const std::vector<Span>& ranges, std::vector<Span>& out);
+  Failure read_all(const std::vector<Span>& spans);
   Failure confirm(const std::vector<Found>& found, std::vector<LiveVerdict>& out);
   Failure hash(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
-               std::size_t begin, std::size_t end, std::vector<std::string>& wrong);
+               std::size_t begin, std::size_t end, bool refresh, std::vector<std::string>& wrong);
   Failure hash_all(const std::vector<Span>& spans, const std::vector<std::vector<std::uint8_t>>& expected,
                    std::vector<std::string>& wrong);
   Failure conclude(const Span& span, const std::vector<std::uint8_t>& expected, const std::string& wrong,
@@ -105,6 +113,8 @@ class ResidentCode {
   CodeAccess& access_;
   NonceSource nonces_;
   std::vector<Span> ranges_;
+  std::uint64_t max_bytes_ = 0;
+  std::vector<Span> later_;  // for read_rest()
   std::vector<Copy> copies_;
   std::vector<Copy> rest_;                               // the same, with what was explained cleared
   std::vector<bool> explains_;                           // for each copy: holds code that was explained

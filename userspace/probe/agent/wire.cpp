@@ -116,12 +116,13 @@ std::optional<AskSurvey> parse_ask_survey(Bytes payload) {
   return ask;
 }
 
-std::optional<std::vector<std::uint32_t>> parse_survey(Bytes payload) {
+std::optional<std::vector<SpanCount>> parse_survey(Bytes payload) {
   if (payload.size() < 4) return std::nullopt;
   const std::size_t count = load<std::uint32_t>(payload, 0);
-  if (count > kSurveySpansMax || payload.size() != 4 + 4 * count) return std::nullopt;
-  std::vector<std::uint32_t> counts(count);
-  for (std::size_t i = 0; i < count; ++i) counts[i] = load<std::uint32_t>(payload, 4 + 4 * i);
+  if (count > kSurveySpansMax || payload.size() != 4 + 8 * count) return std::nullopt;
+  std::vector<SpanCount> counts(count);
+  for (std::size_t i = 0; i < count; ++i)
+    counts[i] = {load<std::uint32_t>(payload, 4 + 8 * i), load<std::uint32_t>(payload, 8 + 8 * i)};
   return counts;
 }
 
@@ -212,10 +213,13 @@ Frame make(const AskSurvey& ask) {
   return out.done();
 }
 
-Frame make_survey(const std::vector<std::uint32_t>& counts) {
+Frame make_survey(const std::vector<SpanCount>& counts) {
   Writer out(Type::kSurvey);
   out.put(static_cast<std::uint32_t>(counts.size()));
-  for (const std::uint32_t count : counts) out.put(count);
+  for (const SpanCount& count : counts) {
+    out.put(count.units);
+    out.put(count.ends);
+  }
   return out.done();
 }
 

@@ -21,7 +21,7 @@ namespace gpuwatch::probe::agent {
 // u32 zero. It stays as it is in every version, so that each side can say which
 // one the other speaks.
 inline constexpr std::uint32_t kMagic = 0x47415747;  // "GWAG"
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 inline constexpr std::size_t kHeadBytes = 16;
 
 inline constexpr std::uint64_t kReadMax = 2u << 20;       // bytes of one reading
@@ -80,10 +80,16 @@ struct AskHash {
   std::vector<Span> spans;
 };
 
-// Where may code be? A count of ends of functions for each span.
+// What is in each span? Answered by a SpanCount each.
 struct AskSurvey {
   std::uint32_t device = 0;
   std::vector<Span> spans;  // multiples of 16
+};
+
+struct SpanCount {
+  std::uint32_t units = 0;  // of 16 bytes that are not zero
+  std::uint32_t ends = 0;   // of functions
+  bool operator==(const SpanCount&) const = default;
 };
 
 // How the agent sees the process's driver calls.
@@ -123,7 +129,7 @@ std::optional<Head> parse_head(identify::Bytes head, std::size_t max);
 std::optional<AskRead> parse_ask_read(identify::Bytes payload);
 std::optional<AskHash> parse_ask_hash(identify::Bytes payload);
 std::optional<AskSurvey> parse_ask_survey(identify::Bytes payload);
-std::optional<std::vector<std::uint32_t>> parse_survey(identify::Bytes payload);
+std::optional<std::vector<SpanCount>> parse_survey(identify::Bytes payload);
 std::optional<Facts> parse_facts(identify::Bytes payload);
 std::optional<std::vector<identify::Digest>> parse_roots(identify::Bytes payload);
 std::optional<Refusal> parse_refusal(identify::Bytes payload);
@@ -134,7 +140,7 @@ Frame ask_facts();
 Frame make(const AskRead& ask);
 Frame make(const AskHash& ask);
 Frame make(const AskSurvey& ask);
-Frame make_survey(const std::vector<std::uint32_t>& counts);
+Frame make_survey(const std::vector<SpanCount>& counts);
 Frame make(const Facts& facts);
 Frame make_data(identify::Bytes bytes);
 Frame make_roots(const std::vector<identify::Digest>& roots);

@@ -103,7 +103,7 @@ Frame Worker::hash(const AskHash& ask) {
 Frame Worker::survey(const AskSurvey& ask) {
   LiveGpu* live = nullptr;
   if (Trouble trouble = gpu(ask.device, live)) return refused(trouble);
-  std::vector<std::uint32_t> counts;
+  std::vector<SpanCount> counts;
   if (Trouble trouble = live->survey(ask, counts)) return refused(trouble);
   return make_survey(counts);
 }

@@ -74,26 +74,34 @@ Failure OutsideAccess::read(const Span& span, std::vector<std::uint8_t>& out, st
   return {};
 }
 
-Failure OutsideAccess::survey(const std::vector<Span>& spans, std::vector<std::uint32_t>& counts,
+Failure OutsideAccess::survey(const std::vector<Span>& spans, std::vector<agent::SpanCount>& counts,
                               std::string& refused) {
-  counts.assign(spans.size(), 0);
+  counts.assign(spans.size(), {});
   refused.clear();
   for (std::size_t i = 0; i < spans.size(); ++i) {
+    // Counting is reading, and such a block will be read: not twice.
+    if (spans[i].bytes <= agent::kReadMax) {
+      counts[i] = {1, 1};
+      continue;
+    }
     // To the first piece with any: that there are some is what matters.
-    for (std::uint64_t at = 0; at < spans[i].bytes && counts[i] == 0; at += agent::kReadMax) {
+    for (std::uint64_t at = 0; at < spans[i].bytes && counts[i].ends == 0; at += agent::kReadMax) {
       std::vector<std::uint8_t> bytes;
       const Span piece{spans[i].address + at, std::min(agent::kReadMax, spans[i].bytes - at)};
       if (Failure failure = read(piece, bytes, refused)) return failure;
       if (!refused.empty()) return {};
-      for (std::size_t unit = 0; unit + 16 <= bytes.size(); unit += 16)
-        counts[i] += kernels::is_exit(identify::load<std::uint64_t>(bytes, unit)) ? 1 : 0;
+      for (std::size_t unit = 0; unit + 16 <= bytes.size(); unit += 16) {
+        const auto low = identify::load<std::uint64_t>(bytes, unit);
+        counts[i].units += (low | identify::load<std::uint64_t>(bytes, unit + 8)) != 0 ? 1 : 0;
+        counts[i].ends += kernels::is_end(low) ? 1 : 0;
+      }
     }
   }
   return {};
 }
 
-Failure OutsideAccess::hash(const std::vector<Span>& spans, const Nonce& nonce, std::vector<identify::Digest>& roots,
-                            std::string& refused) {
+Failure OutsideAccess::hash(const std::vector<Span>& spans, const Nonce& nonce, bool,
+                            std::vector<identify::Digest>& roots, std::string& refused) {
   roots.clear();
   refused.clear();
   for (const Span& span : spans) {

@@ -16,8 +16,8 @@ class OutsideAccess : public agent::CodeAccess {
   OutsideAccess(TargetFiles& files, int file, Device device);
 
   Failure read(const Span& span, std::vector<std::uint8_t>& out, std::string& refused) override;
-  Failure survey(const std::vector<Span>& spans, std::vector<std::uint32_t>& counts, std::string& refused) override;
-  Failure hash(const std::vector<Span>& spans, const Nonce& nonce, std::vector<identify::Digest>& roots,
+  Failure survey(const std::vector<Span>& spans, std::vector<agent::SpanCount>& counts, std::string& refused) override;
+  Failure hash(const std::vector<Span>& spans, const Nonce& nonce, bool refresh, std::vector<identify::Digest>& roots,
                std::string& refused) override;
 
  private:

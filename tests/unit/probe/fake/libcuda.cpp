@@ -68,17 +68,19 @@ void copy(const AgentCopy& job) {
 
 void survey(const AgentSurvey& job) {
   const auto* regions = reinterpret_cast<const SurveyRegion*>(job.regions_address);
-  auto* out = reinterpret_cast<std::uint32_t*>(job.out_address);
-  std::memset(out, 0, job.regions * kAgentBlocks * sizeof *out);
+  auto* out = reinterpret_cast<SurveyCount*>(job.out_address);
+  std::memset(out, 0, job.regions * kSurveyBlocks * sizeof *out);
   for (std::uint64_t i = 0; i < job.regions; ++i) {
     if (!readable(regions[i].address, regions[i].bytes)) {
       fault = true;
       return;
     }
     for (std::uint64_t at = 0; at < regions[i].bytes; at += 16) {
-      std::uint64_t low = 0;
-      std::memcpy(&low, reinterpret_cast<const std::uint8_t*>(regions[i].address) + at, sizeof low);
-      out[i * kAgentBlocks + at / 16 % kAgentBlocks] += is_exit(low) ? 1 : 0;
+      std::uint64_t unit[2];
+      std::memcpy(unit, reinterpret_cast<const std::uint8_t*>(regions[i].address) + at, sizeof unit);
+      SurveyCount& count = out[i * kSurveyBlocks + at / 16 % kSurveyBlocks];
+      count.units += (unit[0] | unit[1]) != 0 ? 1 : 0;
+      count.ends += is_end(unit[0]) ? 1 : 0;
     }
   }
 }
