@@ -2,15 +2,23 @@
 #include "probe/canary.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+
+#include "probe/canary_lanes.h"
 
 namespace gpuwatch::probe {
 
 CanaryVerdict judge(const CanaryRun& run) {
   CanaryVerdict out;
   out.results = run.results.size();
-  for (std::size_t i = 0; i < run.results.size(); ++i)
-    if (run.results[i] != kernels::canary_work(run.seed, static_cast<std::uint32_t>(i))) ++out.wrong;
+  std::uint64_t expected[kernels::kCanaryThreads];
+  for (std::size_t i = 0; i < run.results.size(); i += std::size(expected)) {
+    const std::span<std::uint64_t> part(expected, std::min(std::size(expected), run.results.size() - i));
+    canary_works(run.seed, static_cast<std::uint32_t>(i), part);
+    for (std::size_t k = 0; k < part.size(); ++k)
+      if (run.results[i + k] != part[k]) ++out.wrong;
+  }
   std::set<std::uint32_t> seen;
   std::vector<double> clocks;
   std::uint64_t begin = ~std::uint64_t{0};
