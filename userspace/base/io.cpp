@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-
 namespace gpuwatch::base {
 
 Status write_all(int fd, std::span<const std::byte> bytes) {
@@ -39,6 +37,20 @@ Status must_be_plain(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
   return Error(Code::kBadInput, path + ": is no regular file; put one there");
+}
+
+Result<Fd> open_plain(const std::string& path, Links links, int folder) {
+  // Such a descriptor names a file and does nothing to it.
+  const int flags = O_PATH | O_CLOEXEC | (links == Links::kRefuse ? O_NOFOLLOW : 0);
+  const Fd place(::openat(folder < 0 ? AT_FDCWD : folder, path.c_str(), flags));
+  if (!place.valid()) return Error::from_errno(path);
+  struct stat info {};
+  if (::fstat(place.get(), &info) != 0) return Error::from_errno(path);
+  if (!S_ISREG(info.st_mode)) return Error(Code::kBadInput, path + " is not a regular file");
+  const std::string same = "/proc/self/fd/" + std::to_string(place.get());
+  Fd fd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return Error::from_errno(path);
+  return fd;
 }
 
 Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {

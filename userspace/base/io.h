@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace gpuwatch::base {
@@ -26,6 +27,14 @@ Result<std::size_t> read_full(int fd, std::span<std::byte> out, OnSignal on_sign
 // An error where `path` is there and no regular file: opening a pipe may wait
 // for ever. What is not there is left to whoever opens it.
 Status must_be_plain(const std::string& path);
+
+enum class Links { kFollow, kRefuse };
+
+// Opens a regular file for reading, whoever may have chosen what lies there: what
+// turns out to be something else, a pipe or a device, is never opened, and
+// nothing is waited for. `folder`: where a relative path begins, -1: here. Of a
+// link that is refused and of what is no regular file the error is kBadInput.
+Result<Fd> open_plain(const std::string& path, Links links = Links::kFollow, int folder = -1);
 
 // A file of /proc or /sys as text without trailing newlines; longer ones than
 // `max_bytes` are an error.

@@ -5,14 +5,15 @@
 #include "preload/shards.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
+#include "base/io.h"
 #include "preload/images.h"
 #include "preload/shard_format.h"
 
@@ -65,29 +66,50 @@ bool is_definition(const gpuwatch_rec& head) {
   return head.type == GPUWATCH_REC_TASK || head.type == GPUWATCH_REC_CGROUP;
 }
 
-Result<Shard> read_shard(const std::filesystem::path& path, std::uint64_t room) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error::from_errno(path.string());
+// A recorded program may have put anything here, under any name, at any time.
+Result<base::Fd> open_shard(const std::filesystem::path& path) {
+  auto fd = base::open_plain(path.string(), base::Links::kRefuse);
+  struct stat st {};
+  if (fd.ok() && ::fstat(fd->get(), &st) != 0) return Error::from_errno(path.string());
+  // Somebody else's file, under a second name.
+  if (fd.ok() && st.st_nlink > 1) return Error(Code::kBadInput, path.string() + ": has another name, too");
+  return fd;
+}
+
+// From `at` on, as far as the file goes.
+Result<std::size_t> read_at_offset(int fd, std::uint64_t at, std::span<std::byte> out) {
+  std::size_t filled = 0;
+  while (filled < out.size()) {
+    const ssize_t got = ::pread(fd, out.data() + filled, out.size() - filled, static_cast<off_t>(at + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error::from_errno("read");
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  return filled;
+}
+
+Result<Shard> read_shard(const std::string& path, int fd, std::uint64_t room) {
   Shard shard;
-  in.read(reinterpret_cast<char*>(&shard.head), sizeof shard.head);
-  if (in.gcount() != sizeof shard.head || shard.head.magic != GW_SHARD_MAGIC ||
-      shard.head.version != GW_SHARD_VERSION || shard.head.head_bytes != GW_SHARD_HEAD_BYTES)
-    return Error(Code::kBadInput, path.string() + ": not a shard of this version");
+  auto got = read_at_offset(fd, 0, std::as_writable_bytes(std::span(&shard.head, 1)));
+  if (!got.ok()) return std::move(got.error()).with_context(path);
+  if (*got != sizeof shard.head || shard.head.magic != GW_SHARD_MAGIC || shard.head.version != GW_SHARD_VERSION ||
+      shard.head.head_bytes != GW_SHARD_HEAD_BYTES)
+    return Error(Code::kBadInput, path + ": not a shard of this version");
   // The recorder allocates before it writes, so a tail beyond the file's blocks
   // is not its work and would only cost us memory.
   struct stat st {};
-  if (::stat(path.c_str(), &st) != 0) return Error::from_errno(path.string());
+  if (::fstat(fd, &st) != 0) return Error::from_errno(path);
   const auto backed =
       std::min<std::uint64_t>(static_cast<std::uint64_t>(st.st_size), static_cast<std::uint64_t>(st.st_blocks) * 512);
   const std::uint64_t end = std::min<std::uint64_t>(backed, shard.head.tail);
   const std::uint64_t want = end > GW_SHARD_HEAD_BYTES ? end - GW_SHARD_HEAD_BYTES : 0;
   if (want > room)
-    return Error(Code::kLimit,
-                 path.string() + ": the shards are over the limit of bytes; record less, or set " GW_ENV_MAX);
+    return Error(Code::kLimit, path + ": the shards are over the limit of bytes; record less, or set " GW_ENV_MAX);
   shard.bytes.resize(want);
-  in.seekg(GW_SHARD_HEAD_BYTES);
-  in.read(reinterpret_cast<char*>(shard.bytes.data()), static_cast<std::streamsize>(want));
-  shard.bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  got = read_at_offset(fd, GW_SHARD_HEAD_BYTES, shard.bytes);
+  if (!got.ok()) return std::move(got.error()).with_context(path);
+  shard.bytes.resize(*got);
   return shard;
 }
 
@@ -309,25 +331,36 @@ Result<std::vector<std::filesystem::path>> shard_paths(const std::string& direct
   return paths;
 }
 
-}  // namespace
+// Shards in memory, up to the limit of all together.
+class Loaded {
+ public:
+  explicit Loaded(const ShardLimits& limits) : room_(limits.bytes) {}
 
-Result<Recording> read_shards(const std::string& directory, const ShardLimits& limits) {
-  auto paths = shard_paths(directory);
-  if (!paths.ok()) return std::move(paths.error());
-  std::vector<Shard> shards;
-  Context context;
-  context.limits = &limits;
-  std::uint64_t room = limits.bytes;
-  for (const auto& path : *paths) {
-    auto shard = read_shard(path, room);
+  // `fd` -1: it is none of ours.
+  Status take(const std::string& path, int fd) {
+    auto shard = fd < 0 ? Result<Shard>(Error(Code::kBadInput, path)) : read_shard(path, fd, room_);
     if (!shard.ok()) {
       if (shard.error().code() != Code::kBadInput) return std::move(shard.error());
-      context.out.damaged_bytes += 1;  // not one of ours, or killed while making it
-      continue;
+      damaged += 1;  // not one of ours, or killed while making it
+      return {};
     }
-    room -= shard->bytes.size();
+    room_ -= shard->bytes.size();
     shards.push_back(std::move(*shard));
+    return {};
   }
+
+  std::vector<Shard> shards;
+  std::uint64_t damaged = 0;
+
+ private:
+  std::uint64_t room_;
+};
+
+Result<Recording> record_of(Loaded loaded, const ShardLimits& limits) {
+  std::vector<Shard>& shards = loaded.shards;
+  Context context;
+  context.limits = &limits;
+  context.out.damaged_bytes = loaded.damaged;
   std::sort(shards.begin(), shards.end(), [](const Shard& a, const Shard& b) {
     return std::tie(a.head.created_ns, a.head.tgid, a.head.image) <
            std::tie(b.head.created_ns, b.head.tgid, b.head.image);
@@ -355,6 +388,46 @@ Result<Recording> read_shards(const std::string& directory, const ShardLimits& l
   conclude_releases(context, storage);
   write_stream(context);
   return std::move(context.out);
+}
+
+}  // namespace
+
+Result<std::vector<OpenShard>> open_shards(const std::string& directory) {
+  auto paths = shard_paths(directory);
+  if (!paths.ok()) return std::move(paths.error());
+  if (paths->size() > kOpenShardsMax)
+    return Error(Code::kLimit, directory + ": more than " + std::to_string(kOpenShardsMax) + " shards");
+  std::vector<OpenShard> out;
+  for (const auto& path : *paths) {
+    auto fd = open_shard(path);
+    if (fd.ok())
+      out.push_back({path.string(), std::move(*fd)});
+    else if (fd.error().code() == Code::kBadInput)
+      out.push_back({path.string(), base::Fd()});
+    else
+      return std::move(fd.error());
+  }
+  return out;
+}
+
+Result<Recording> read_shards(std::span<const OpenShard> open, const ShardLimits& limits) {
+  Loaded loaded(limits);
+  for (const OpenShard& shard : open)
+    if (Status status = loaded.take(shard.path, shard.fd.get()); !status.ok()) return std::move(status.error());
+  return record_of(std::move(loaded), limits);
+}
+
+Result<Recording> read_shards(const std::string& directory, const ShardLimits& limits) {
+  auto paths = shard_paths(directory);
+  if (!paths.ok()) return std::move(paths.error());
+  Loaded loaded(limits);
+  for (const auto& path : *paths) {
+    auto fd = open_shard(path);
+    if (!fd.ok() && fd.error().code() != Code::kBadInput) return std::move(fd.error());
+    if (Status status = loaded.take(path.string(), fd.ok() ? fd->get() : -1); !status.ok())
+      return std::move(status.error());
+  }
+  return record_of(std::move(loaded), limits);
 }
 
 Status remove_shards(const std::string& directory) {

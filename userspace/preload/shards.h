@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "model/raw_record.h"
 
@@ -48,6 +50,20 @@ struct ShardLimits {
 // Fails when the directory cannot be read or is over the limits; a damaged
 // shard is read as far as it makes sense and counted.
 base::Result<Recording> read_shards(const std::string& directory, const ShardLimits& limits = {});
+
+// A shard that is open: it can be read where nothing can be opened.
+struct OpenShard {
+  std::string path;
+  base::Fd fd;
+};
+
+// Opens the shards of a directory, up to kOpenShardsMax, and reads nothing of
+// them. Only files that a recorder makes: regular, no link to one, with no second
+// name; what is none has no descriptor here.
+inline constexpr std::size_t kOpenShardsMax = 65536;
+base::Result<std::vector<OpenShard>> open_shards(const std::string& directory);
+// As often as wanted: each time as far as they have come.
+base::Result<Recording> read_shards(std::span<const OpenShard> shards, const ShardLimits& limits = {});
 
 // Removes the shards and images of `directory`, and the directory when it is empty then.
 base::Status remove_shards(const std::string& directory);

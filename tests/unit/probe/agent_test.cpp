@@ -18,103 +18,20 @@
 #include <sstream>
 
 #include "base/fd.h"
+#include "probe/agent/confine.h"
 #include "probe/agent/server.h"
 #include "probe/agent/wire.h"
+#include "programs.h"
 
 namespace gpuwatch::probe::agent {
 namespace {
 
 using nlohmann::json;
+using test::Answer;
+using test::Program;
 namespace fs = std::filesystem;
 
 const std::string kCubin = AGENT_CUBIN;
-
-struct Pipe {
-  base::Fd read, write;
-  Pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
-    read = base::Fd(ends[0]);
-    write = base::Fd(ends[1]);
-  }
-};
-
-// A program with its input and output; ended with the object.
-class Program {
- public:
-  Program(const std::vector<std::string>& words, const std::vector<std::string>& environment, uid_t user = 0) {
-    Pipe in, out;
-    std::vector<char*> argv, envp;
-    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-    for (const std::string& word : environment) envp.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    envp.push_back(nullptr);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(in.read.get(), 0);
-      ::dup2(out.write.get(), 1);
-      ::dup2(out.write.get(), 2);
-      if (user != 0 && (::setgid(user) != 0 || ::setuid(user) != 0)) ::_exit(98);
-      ::execve(argv[0], argv.data(), envp.data());
-      ::_exit(99);
-    }
-    in_ = std::move(in.write);
-    out_ = std::move(out.read);
-  }
-  ~Program() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  pid_t pid() const { return pid_; }
-
-  std::string line() {
-    std::string text;
-    for (char byte; ::read(out_.get(), &byte, 1) == 1 && byte != '\n';) text += byte;
-    return text;
-  }
-  std::string say(const std::string& command) {
-    const std::string text = command + "\n";
-    if (::write(in_.get(), text.data(), text.size()) < 0) return {};
-    return line();
-  }
-  std::string rest() {
-    std::string text;
-    char bytes[4096];
-    for (ssize_t got; (got = ::read(out_.get(), bytes, sizeof bytes)) > 0;)
-      text.append(bytes, static_cast<std::size_t>(got));
-    return text;
-  }
-  void close_input() { in_.reset(); }
-  int wait() {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = 0;
-  base::Fd in_, out_;
-};
-
-struct Answer {
-  int status = 0;
-  std::string text;
-  std::vector<json> lines;
-
-  const json* line(const std::string& type) const {
-    for (const json& one : lines)
-      if (one.value("type", "") == type) return &one;
-    return nullptr;
-  }
-  std::vector<json> kernels(const std::string& verdict) const {
-    std::vector<json> out;
-    for (const json& one : lines)
-      if (one.value("type", "") == "kernel" && one.value("verdict", "") == verdict) out.push_back(one);
-    return out;
-  }
-};
 
 class Agent : public ::testing::Test {
  protected:
@@ -148,15 +65,7 @@ class Agent : public ::testing::Test {
   static Answer ask(pid_t pid, const std::vector<std::string>& more = {"--image=" + kCubin}, uid_t user = 0) {
     std::vector<std::string> words{AGENT_PROBE, "--json", "--pid=" + std::to_string(pid)};
     words.insert(words.end(), more.begin(), more.end());
-    Program probe(words, {}, user);
-    probe.close_input();
-    Answer answer;
-    answer.text = probe.rest();
-    answer.status = probe.wait();
-    std::istringstream lines(answer.text);
-    for (std::string line; std::getline(lines, line);)
-      if (const json object = json::parse(line, nullptr, false); object.is_object()) answer.lines.push_back(object);
-    return answer;
+    return test::answer_of(words, {}, user);
   }
   std::string socket() const {
     for (const auto& entry : fs::directory_iterator(directory_ + "/sockets")) return entry.path();
@@ -267,20 +176,6 @@ TEST_F(Agent, ChangedJumpTableIsTold) {
   EXPECT_EQ(bank().second.at("verdict"), "not-resident");
 }
 
-// Fields of /proc/N/status of the one child that a process has; empty: none yet.
-std::map<std::string, std::string> child_of(pid_t parent) {
-  std::map<std::string, std::string> out;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    std::ifstream file(entry.path() / "status");
-    std::map<std::string, std::string> fields;
-    for (std::string line; std::getline(file, line);)
-      if (const auto colon = line.find(":\t"); colon != std::string::npos)
-        fields[line.substr(0, colon)] = line.substr(colon + 2);
-    if (fields["PPid"] == std::to_string(parent)) out = fields;
-  }
-  return out;
-}
-
 // While the process is stopped the part that parses waits for its agent.
 TEST_F(Agent, ParsesWithoutRights) {
   auto program = host();
@@ -289,8 +184,14 @@ TEST_F(Agent, ParsesWithoutRights) {
   std::map<std::string, std::string> child;
   for (int i = 0; i < 5000 && child["NoNewPrivs"] != "1"; ++i) {
     ::usleep(10'000);
-    child = child_of(probe.pid());
+    child = test::child_of(probe.pid());
   }
+  // The filter is its last step.
+  for (int i = 0; i < 5000 && !kUnderSanitizer && child["Seccomp"] != "2"; ++i) {
+    ::usleep(10'000);
+    child = test::child_of(probe.pid());
+  }
+  EXPECT_EQ(child["Seccomp"], kUnderSanitizer ? "0" : "2");
   EXPECT_EQ(child["NoNewPrivs"], "1");
   EXPECT_EQ(child["CapPrm"], "0000000000000000");
   EXPECT_EQ(child["CapEff"], "0000000000000000");

@@ -16,6 +16,7 @@
 #include "probe/code.h"
 #include "probe/outside/access.h"
 #include "probe/outside/outside.h"
+#include "recorded.h"
 #include "source/gwcap.h"
 #include "unit/decode/calls.h"
 
@@ -31,21 +32,6 @@ using test::parsed;
 using test::uvm_call;
 
 constexpr Handle kClient = 0xC1D00024;
-
-using Process = std::pair<std::uint32_t, std::uint64_t>;
-
-// Would this call end one of the contexts that are known?
-bool ends_context(const model::Call& call, const std::vector<Device>& devices) {
-  if (call.tag != Tag::kFree) return false;
-  const Handle object = call.get32(Field::kObject);
-  for (const Device& device : devices) {
-    if (call.get32(Field::kClient) != device.client) continue;
-    if (object == device.client || object == device.object) return true;
-    for (const Handle debugger : device.debuggers)
-      if (object == debugger) return true;
-  }
-  return false;
-}
 
 std::vector<std::filesystem::path> recordings() {
   std::vector<std::filesystem::path> out;
@@ -77,7 +63,7 @@ TEST(OutsideFacts, EveryRecordedContextHasADebuggerAndItsCodeHeap) {
     auto reader = source::GwcapReader::open(path);
     ASSERT_TRUE(reader.ok());
     const decode::Decoder decoder(model::parse_driver_version(reader->header().driver_version).value());
-    std::map<Process, DriverFacts> facts;
+    std::map<test::RecordedProcess, DriverFacts> facts;
     std::size_t made = 0, seen = 0;
     const auto look = [&](const std::vector<Device>& devices) {
       check_contexts(devices, path.filename());
@@ -90,7 +76,7 @@ TEST(OutsideFacts, EveryRecordedContextHasADebuggerAndItsCodeHeap) {
       const model::Call call = decoder.decode(**record);
       DriverFacts& mine = facts[{call.record.head.tgid, call.record.head.start_ns}];
       if (call.tag == Tag::kFree)
-        if (const std::vector<Device> devices = mine.devices(); ends_context(call, devices)) look(devices);
+        if (const std::vector<Device> devices = mine.devices(); test::ends_context(call, devices)) look(devices);
       made += call.category == model::Category::kDebugger && call.tag == Tag::kAlloc && !call.failed;
       mine.call(call);
       EXPECT_FALSE(mine.cut());
@@ -104,35 +90,19 @@ TEST(OutsideFacts, EveryRecordedContextHasADebuggerAndItsCodeHeap) {
   EXPECT_GE(contexts, files);
 }
 
-// Writes the calls of the process up to the end of its context, as a recorder
-// that goes on would have it.
-void write_unfinished(const std::string& from, const std::string& to, Identity& process) {
-  auto reader = source::GwcapReader::open(from);
-  ASSERT_TRUE(reader.ok());
-  auto writer = source::GwcapWriter::create(to, reader->header(), {});
-  ASSERT_TRUE(writer.ok());
-  const decode::Decoder decoder(model::parse_driver_version(reader->header().driver_version).value());
-  std::map<Process, DriverFacts> facts;
-  for (;;) {
-    auto record = reader->next();
-    ASSERT_TRUE(record.ok());
-    if (!record->has_value()) break;
-    const model::Call call = decoder.decode(**record);
-    const gpuwatch_rec& head = call.record.head;
-    DriverFacts& mine = facts[{head.tgid, head.start_ns}];
-    if (call.tag == Tag::kFree && ends_context(call, mine.devices())) break;
-    mine.call(call);
-    if (call.category == model::Category::kDebugger && call.tag == Tag::kAlloc)
-      process = {{head.tgid}, head.start_ns / (1'000'000'000u / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)))};
-    ASSERT_TRUE(writer->append(**record).ok());
-  }
+Failure read_records(const std::string& path, const Identity& process, Records& out) {
+  RecordFiles files;
+  if (Failure failure = open_records(path, files)) return failure;
+  return read_records(files, process, out);
 }
 
 class OutsideRecords : public ::testing::Test {
  protected:
   void SetUp() override {
     path_ = "/tmp/gw-outside-" + std::to_string(::getpid()) + ".gwcap";
-    write_unfinished(GOLDEN_DIR "/580.159.04/runtime-api.gwcap", path_, process_);
+    const auto records = test::unfinished(GOLDEN_DIR "/580.159.04/runtime-api.gwcap", process_);
+    ASSERT_FALSE(records.empty());
+    test::write_gwcap(records, path_);
   }
   void TearDown() override { ::unlink(path_.c_str()); }
   std::string path_;
@@ -232,7 +202,7 @@ TEST_F(OutsideRecords, FromRecordsToVerdicts) {
     Report report(true);
     finding = false;
     ::testing::internal::CaptureStdout();
-    const Failure failure = look_into(options, files, process_, report, finding);
+    const Failure failure = look_into(options, prepare(options), files, process_, report, finding);
     const std::string out = ::testing::internal::GetCapturedStdout();
     return failure ? failure.text : out;
   };

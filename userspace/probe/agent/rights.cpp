@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/agent/rights.h"
 
-#include <grp.h>
-#include <linux/capability.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,37 +11,29 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "probe/agent/confine.h"
+
 namespace gpuwatch::probe::agent {
 
 namespace {
 
-constexpr uid_t kNobody = 65534;
-
-// The parent's answer; a descriptor comes with it when it is good.
-struct Answer {
+// In front of what is told; a descriptor comes with it when all is well.
+struct Head {
   std::uint32_t outcome = 0;
-  std::uint32_t full = 0;
+  std::uint32_t bytes = 0;
   char text[512] = {};
 };
 
-// False: something is kept, so nothing may be parsed.
-bool drop_rights() {
-  // Root without the right to become somebody else keeps its name and no capability: gpuwatchd starts the probe so.
-  if (::geteuid() == 0 &&
-      (::setgroups(0, nullptr) != 0 || ::setresgid(kNobody, kNobody, kNobody) != 0 ||
-       ::setresuid(kNobody, kNobody, kNobody) != 0) &&
-      errno != EPERM)
-    return false;
-  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
-  const __user_cap_data_struct none[2] = {};
-  return ::syscall(SYS_capset, &head, none) == 0 && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-}
-
-bool send_answer(int channel, const Answer& answer, int fd) {
-  iovec part{const_cast<Answer*>(&answer), sizeof answer};
+bool send_told(int channel, const Told& told) {
+  Head head;
+  head.outcome = static_cast<std::uint32_t>(told.failure.outcome);
+  std::snprintf(head.text, sizeof head.text, "%s", told.failure.text.c_str());
+  head.bytes = told.failure ? 0 : static_cast<std::uint32_t>(told.bytes.size());
+  iovec parts[] = {{&head, sizeof head}, {const_cast<std::uint8_t*>(told.bytes.data()), head.bytes}};
   msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  const int fd = told.failure ? -1 : told.fd.get();
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
   if (fd >= 0) {
     message.msg_control = control;
@@ -56,14 +44,19 @@ bool send_answer(int channel, const Answer& answer, int fd) {
     rights->cmsg_len = CMSG_LEN(sizeof fd);
     std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
   }
-  return ::sendmsg(channel, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
+  ssize_t sent = 0;
+  do sent = ::sendmsg(channel, &message, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(sizeof head + head.bytes);
 }
 
-bool receive_answer(int channel, Answer& answer, base::Fd& fd) {
-  iovec part{&answer, sizeof answer};
+bool receive_told(int channel, Told& told) {
+  Head head;
+  told.bytes.resize(kToldMax);
+  iovec parts[] = {{&head, sizeof head}, {told.bytes.data(), told.bytes.size()}};
   msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   message.msg_control = control;
   message.msg_controllen = sizeof control;
@@ -73,37 +66,29 @@ bool receive_answer(int channel, Answer& answer, base::Fd& fd) {
   if (const cmsghdr* rights = CMSG_FIRSTHDR(&message); rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
     int taken = -1;
     std::memcpy(&taken, CMSG_DATA(rights), sizeof taken);
-    fd = base::Fd(taken);
+    told.fd = base::Fd(taken);
   }
-  return got == static_cast<ssize_t>(sizeof answer);
+  if (got < static_cast<ssize_t>(sizeof head) || got != static_cast<ssize_t>(sizeof head + head.bytes)) return false;
+  told.bytes.resize(head.bytes);
+  head.text[sizeof head.text - 1] = 0;
+  told.failure = {static_cast<Outcome>(head.outcome), head.text};
+  return true;
 }
 
-// In the parent, until the child has ended.
-void serve(int channel, const Connect& connect) {
+// In the parent, until the child has ended. False: it asked for what it never does.
+bool serve_child(int channel, const Serve& serve) {
   for (;;) {
-    char request = 0;
-    const ssize_t got = ::recv(channel, &request, sizeof request, 0);
+    // Descriptors that come with it are not taken. One byte more than there may be tells what is too long.
+    std::uint8_t request[kAskMax + 1];
+    const ssize_t got = ::recv(channel, request, sizeof request, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got != sizeof request) return;
-    base::Fd fd;
-    bool full = false;
-    const Failure failure = connect(fd, full);
-    Answer answer;
-    answer.outcome = static_cast<std::uint32_t>(failure.outcome);
-    answer.full = full ? 1 : 0;
-    std::snprintf(answer.text, sizeof answer.text, "%s", failure.text.c_str());
-    if (!send_answer(channel, answer, failure ? -1 : fd.get())) return;
+    if (got <= 0) return true;
+    Told told;
+    if (got > static_cast<ssize_t>(kAskMax) || !serve({request, static_cast<std::size_t>(got)}, told) ||
+        told.bytes.size() > kToldMax)
+      return false;
+    if (!send_told(channel, told)) return true;
   }
-}
-
-Failure ask_parent(int channel, base::Fd& fd, bool& full) {
-  Answer answer;
-  if (::send(channel, "c", 1, MSG_NOSIGNAL) != 1 || !receive_answer(channel, answer, fd))
-    return {Outcome::kTrouble, "the part of gpuwatch-probe that connects has ended"};
-  full = answer.full != 0;
-  answer.text[sizeof answer.text - 1] = 0;
-  if (answer.outcome != 0) return {static_cast<Outcome>(answer.outcome), answer.text};
-  return {};
 }
 
 int trouble(const char* what) {
@@ -111,9 +96,19 @@ int trouble(const char* what) {
   return static_cast<int>(Outcome::kTrouble);
 }
 
+constexpr std::uint8_t kConnect = 'c';
+
 }  // namespace
 
-int run_without_rights(const Connect& connect, const std::function<int(const Connect&)>& work) {
+Failure Parent::ask(std::span<const std::uint8_t> request, Told& told) {
+  told = {};
+  if (::send(channel_, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()) ||
+      !receive_told(channel_, told))
+    return {Outcome::kTrouble, "the part of gpuwatch-probe that has the rights has ended"};
+  return told.failure;
+}
+
+int run_without_rights(const Serve& serve, const std::function<int(Parent&)>& work) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return trouble("a socket");
   base::Fd ours(ends[0]);
@@ -123,16 +118,13 @@ int run_without_rights(const Connect& connect, const std::function<int(const Con
   if (child < 0) return trouble("a child for what is parsed");
   if (child == 0) {
     ours = base::Fd();
-    // A change of identity clears the wish to end with the parent, so it comes after; a parent that ended before
-    // is told by the socket.
-    const bool dropped = drop_rights();
-    (void)::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     int code = static_cast<int>(Outcome::kTrouble);
-    if (!dropped)
+    if (!confine())
       code = trouble("rights cannot be dropped");
     else
       try {
-        code = work([&](base::Fd& fd, bool& full) { return ask_parent(theirs.get(), fd, full); });
+        Parent parent(theirs.get());
+        code = work(parent);
       } catch (const std::exception& error) {
         std::fprintf(stderr, "gpuwatch-probe: %s\n", error.what());
       }
@@ -140,16 +132,51 @@ int run_without_rights(const Connect& connect, const std::function<int(const Con
     ::_exit(code);
   }
   theirs = base::Fd();
-  serve(ours.get(), connect);
+  const bool in_order = serve_child(ours.get(), serve);
+  if (!in_order) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (!in_order) {
+    std::fprintf(stderr,
+                 "gpuwatch-probe: the part that parses asked for what it never does and was ended: what the process "
+                 "chose may be made for that\n");
+    return static_cast<int>(Outcome::kTrouble);
+  }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   std::fprintf(stderr,
-               "gpuwatch-probe: the part that parses was ended by signal %d: an image or an answer of the process "
-               "may be made for that\n",
+               "gpuwatch-probe: the part that parses was ended by signal %d: an image, records or an answer of the "
+               "process may be made for that\n",
                WTERMSIG(status));
   return static_cast<int>(Outcome::kTrouble);
+}
+
+int run_without_rights(const Connect& connect, const std::function<int(const Connect&)>& work) {
+  // One byte comes with a connection: too many wait there. That is no failure to the parent, which is why its text
+  // comes as bytes.
+  const Serve serve = [&](std::span<const std::uint8_t> request, Told& told) {
+    if (request.size() != 1 || request[0] != kConnect) return false;
+    bool full = false;
+    Failure failure = connect(told.fd, full);
+    if (!full) {
+      told.failure = std::move(failure);
+      return true;
+    }
+    told.fd = base::Fd();
+    told.bytes.assign(failure.text.begin(), failure.text.end());
+    return true;
+  };
+  return run_without_rights(serve, [&](Parent& parent) {
+    return work([&](base::Fd& fd, bool& full) -> Failure {
+      Told told;
+      const std::uint8_t request[] = {kConnect};
+      if (Failure failure = parent.ask(request, told)) return failure;
+      full = !told.fd.valid();
+      if (full) return {Outcome::kNoAnswer, std::string(told.bytes.begin(), told.bytes.end())};
+      fd = std::move(told.fd);
+      return {};
+    });
+  });
 }
 
 }  // namespace gpuwatch::probe::agent

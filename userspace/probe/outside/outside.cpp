@@ -5,7 +5,10 @@
 #include <cstdio>
 
 #include "base/escape.h"
+#include "probe/agent/rights.h"
+#include "probe/agent/wire.h"
 #include "probe/outside/access.h"
+#include "probe/outside/asked_files.h"
 #include "probe/tool.h"
 
 namespace gpuwatch::probe::outside {
@@ -30,10 +33,12 @@ std::string sm_text(const std::vector<std::uint32_t>& sms) {
 
 class OutsideWay : public agent::Way {
  public:
-  OutsideWay(const agent::LiveOptions& options, TargetFiles& files, const Identity& identity)
-      : options_(options), files_(files), identity_(identity) {}
+  OutsideWay(const Prepared& prepared, TargetFiles& files, const Identity& identity)
+      : prepared_(prepared), files_(files), identity_(identity) {}
 
-  Failure load(Records& records) const { return read_records(options_.records, identity_, records); }
+  Failure load(Records& records) const {
+    return prepared_.no_records ? prepared_.no_records : read_records(prepared_.records, identity_, records);
+  }
 
   // Devices whose client is still the process's. `why`: what was said of another.
   Failure living(const Records& records, std::vector<Device>& out, std::string& why) const {
@@ -65,10 +70,10 @@ class OutsideWay : public agent::Way {
     return {};
   }
 
-  std::string tool() const override { return watching_tool("/proc/" + std::to_string(options_.pid)); }
+  std::string tool() const override { return prepared_.tool; }
 
  private:
-  const agent::LiveOptions& options_;
+  const Prepared& prepared_;
   TargetFiles& files_;
   const Identity& identity_;
 };
@@ -98,10 +103,20 @@ void print_process(const agent::LiveOptions& options, const Records& records, st
 
 }  // namespace
 
-Failure look_into(const agent::LiveOptions& options, TargetFiles& files, const Identity& process, Report& report,
-                  bool& finding) {
+Prepared prepare(const agent::LiveOptions& options) {
+  Prepared out;
+  out.no_records = open_records(options.records, out.records);
+  if (out.no_records) return out;
+  out.tool = watching_tool("/proc/" + std::to_string(options.pid));
+  out.no_sources = options.image.empty() ? agent::sources_of_process(options.pid, out.sources)
+                                         : agent::source_of_file(options.image, out.sources);
+  return out;
+}
+
+Failure look_into(const agent::LiveOptions& options, const Prepared& prepared, TargetFiles& files,
+                  const Identity& process, Report& report, bool& finding) {
   report.set_read_by("driver");
-  OutsideWay way(options, files, process);
+  OutsideWay way(prepared, files, process);
   Records records;
   if (Failure failure = way.load(records)) return failure;
   std::vector<Device> devices;
@@ -117,10 +132,7 @@ Failure look_into(const agent::LiveOptions& options, TargetFiles& files, const I
             "record it from its start with gpuwatch record"};
   if (options.gpu >= static_cast<int>(devices.size()))
     return {Outcome::kNoGpu, "the process has no context on a GPU of that number"};
-  std::vector<agent::Source> sources;
-  if (Failure failure = options.image.empty() ? agent::sources_of_process(options.pid, sources)
-                                              : agent::source_of_file(options.image, sources))
-    return failure;
+  if (prepared.no_sources) return prepared.no_sources;
   for (std::uint32_t number = 0; number < devices.size(); ++number) {
     if (options.gpu >= 0 && number != static_cast<std::uint32_t>(options.gpu)) continue;
     const Device& device = devices[number];
@@ -138,7 +150,8 @@ Failure look_into(const agent::LiveOptions& options, TargetFiles& files, const I
       text += ", " + uuid_text(device.uuid);
     }
     report.line(object, text);
-    if (Failure failure = agent::compare_device(options, way, number, sms, sources, report, finding)) return failure;
+    if (Failure failure = agent::compare_device(options, way, number, sms, prepared.sources, report, finding))
+      return failure;
   }
   return {};
 }
@@ -149,11 +162,20 @@ int probe_process(const agent::LiveOptions& options, Report& report) {
         {Outcome::kTrouble, "--outside wants --records: what the process has in the driver is learnt from them"}, -1);
   ProcessFiles files(options.pid);
   Identity process;
-  bool finding = false;
-  Failure failure = files.open(process);
-  if (!failure) failure = look_into(options, files, process, report, finding);
-  if (failure) return report.failure(failure, -1);
-  return static_cast<int>(finding ? Outcome::kFinding : Outcome::kOk);
+  if (Failure failure = files.open(process)) return report.failure(failure, -1);
+  const Prepared prepared = prepare(options);
+  const Window window(agent::kReadMax);
+  if (window.bytes().empty()) return report.failure({Outcome::kTrouble, "no memory for what the driver reads"}, -1);
+  ServedFiles served(files, window.bytes());
+  return agent::run_without_rights(
+      [&](std::span<const std::uint8_t> request, agent::Told& told) { return served.serve(request, told); },
+      [&](agent::Parent& parent) {
+        AskedFiles asked(parent, window.bytes());
+        bool finding = false;
+        if (Failure failure = look_into(options, prepared, asked, process, report, finding))
+          return report.failure(failure, -1);
+        return static_cast<int>(finding ? Outcome::kFinding : Outcome::kOk);
+      });
 }
 
 }  // namespace gpuwatch::probe::outside

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/outside/records.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +12,6 @@
 #include "base/escape.h"
 #include "base/io.h"
 #include "decode/decoder.h"
-#include "preload/shards.h"
 #include "source/gwcap.h"
 
 namespace gpuwatch::probe::outside {
@@ -62,13 +63,21 @@ class Reader {
   bool other_ = false;
 };
 
-Failure read_directory(const std::string& path, const Identity& process, Records& out) {
+// Shards are held open all together.
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Failure read_directory(const RecordFiles& files, const Identity& process, Records& out) {
   preload::ShardLimits limits;
   limits.bytes = kShardsMax;
-  auto recording = preload::read_shards(path, limits);
-  if (!recording.ok()) return {Outcome::kTrouble, recording.error().message()};
+  auto recording = preload::read_shards(files.files, limits);
+  if (!recording.ok()) return {Outcome::kTrouble, base::escaped(recording.error().message())};
   out.recorder = "preload";
-  Reader reader(process, driver_release(), out);
+  Reader reader(process, files.driver, out);
   for (model::Bytes rest(recording->bytes); !rest.empty();) {
     const auto record = model::parse_record(rest);
     if (!record) break;
@@ -77,13 +86,19 @@ Failure read_directory(const std::string& path, const Identity& process, Records
     if (record->head.type != GPUWATCH_REC_RELEASE) reader.take(*record);
   }
   out.lost = recording->lost();
-  return reader.end(path);
+  return reader.end(files.path);
 }
 
-Failure read_file(const std::string& path, const Identity& process, Records& out) {
-  auto file = source::GwcapReader::open(path);
+Failure read_file(const RecordFiles& files, const Identity& process, Records& out) {
+  // The place in it is shared by all who have it.
+  base::Fd fd(::fcntl(files.files.at(0).fd.get(), F_DUPFD_CLOEXEC, 0));
+  struct stat info {};
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0 || ::lseek(fd.get(), 0, SEEK_SET) != 0)
+    return {Outcome::kTrouble, base::Error::from_errno(files.path).message()};
+  const int place = fd.get();
+  auto file = source::GwcapReader::adopt(std::move(fd), files.path);
   if (!file.ok()) return {Outcome::kTrouble, file.error().message()};
-  out.recorder = file->header().source;
+  out.recorder = base::to_utf8(file->header().source);
   Reader reader(process, file->header().driver_version, out);
   std::vector<model::RawRecord> batch;
   do {
@@ -93,20 +108,43 @@ Failure read_file(const std::string& path, const Identity& process, Records& out
       break;
     }
     for (const model::RawRecord& record : batch) reader.take(record);
+    // Whoever writes it may be faster than this.
+    if (::lseek(place, 0, SEEK_CUR) > info.st_size) {
+      out.end = files.path + ": it grows while it is read";
+      break;
+    }
   } while (!batch.empty());
   if (const auto& footer = file->footer()) out.lost = footer->lost.total();
-  return reader.end(path);
+  return reader.end(files.path);
 }
 
 }  // namespace
 
-Failure read_records(const std::string& path, const Identity& process, Records& out) {
+Failure open_records(const std::string& path, RecordFiles& out) {
+  out.path = path;
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {Outcome::kTrouble, base::Error::from_errno(path).message()};
-  if (S_ISDIR(info.st_mode)) return read_directory(path, process, out);
-  if (!S_ISREG(info.st_mode))
+  out.directory = S_ISDIR(info.st_mode);
+  if (out.directory) {
+    allow_many_files();
+    out.driver = driver_release();
+    auto shards = preload::open_shards(path);
+    if (!shards.ok()) return {Outcome::kTrouble, base::escaped(shards.error().message())};
+    out.files = std::move(*shards);
+    return {};
+  }
+  auto fd = base::open_plain(path);
+  if (!fd.ok() && fd.error().code() == base::Code::kBadInput)
     return {Outcome::kTrouble, base::escaped(path) + ": neither a recording (.gwcap) nor a recorder's directory"};
-  return read_file(path, process, out);
+  if (!fd.ok()) return {Outcome::kTrouble, fd.error().message()};
+  out.files.push_back({path, std::move(*fd)});
+  return {};
+}
+
+Failure read_records(const RecordFiles& files, const Identity& process, Records& out) {
+  if (files.directory) return read_directory(files, process, out);
+  if (files.files.empty()) return {Outcome::kTrouble, files.path + ": is not open"};
+  return read_file(files, process, out);
 }
 
 }  // namespace gpuwatch::probe::outside

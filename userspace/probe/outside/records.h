@@ -2,12 +2,15 @@
 // Reads the records of one process's driver calls: a .gwcap file, which may
 // still be being written, or the directory in which libgpuwatch-record.so keeps
 // what it records. Whoever can write them can say anything; every byte is
-// checked by the readers in source/ and preload/.
+// checked by the readers in source/ and preload/. They are opened by whoever may,
+// and read where there are no rights.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
+#include "preload/shards.h"
 #include "probe/outside/driver_facts.h"
 #include "probe/session.h"
 
@@ -19,6 +22,14 @@ struct Identity {
   std::uint64_t start_ticks = 0;       // since boot, as /proc has it
 };
 
+// What is open of them.
+struct RecordFiles {
+  std::string path;    // as it was named
+  std::string driver;  // the release that runs; a .gwcap has its own
+  bool directory = false;
+  std::vector<preload::OpenShard> files;  // of a .gwcap the one
+};
+
 struct Records {
   DriverFacts facts;
   std::string recorder;     // "kmod", "preload"
@@ -28,6 +39,10 @@ struct Records {
   std::string end;          // why there are no more; empty: they are whole
 };
 
-Failure read_records(const std::string& path, const Identity& process, Records& out);
+// Opens what is regular, and nothing else that lies there.
+Failure open_records(const std::string& path, RecordFiles& out);
+
+// Opens nothing. As often as wanted; up to where the files ended when it began.
+Failure read_records(const RecordFiles& files, const Identity& process, Records& out);
 
 }  // namespace gpuwatch::probe::outside
