@@ -122,6 +122,32 @@ TEST_F(Agent, MatchesWhatIsResident) {
   }
 }
 
+// Round after round, with connections of its own each, as long as the process is there.
+TEST_F(Agent, IsAskedAgainUntilTheProcessEnds) {
+  auto program = host();
+  Program probe({AGENT_PROBE, "--json", "--pid=" + std::to_string(program->pid()), "--image=" + kCubin, "--every=1"},
+                {});
+  std::string text;
+  for (int round = 1; round <= 2; ++round) {
+    json line = json::object();
+    while (line.value("type", "") != "resident") {
+      const std::string next = probe.line();
+      ASSERT_FALSE(next.empty()) << text;
+      text += next + "\n";
+      line = json::parse(next, nullptr, false);
+      ASSERT_TRUE(line.is_object()) << text;
+      EXPECT_EQ(line.at("round"), round) << next;
+    }
+    EXPECT_EQ(line.at("differ"), 0) << text;
+  }
+  program->close_input();
+  program->wait();
+  text += probe.rest();
+  // Gone, or just going while it is asked.
+  const int code = probe.wait();
+  EXPECT_TRUE(code == 10 || code == 11 || code == 13) << code << "\n" << text;
+}
+
 // Without --image: the images that the process has mapped or in its memory, here
 // the host program's copy of the cubin.
 TEST_F(Agent, FindsImagesInTheProcess) {
