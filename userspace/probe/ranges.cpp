@@ -149,6 +149,15 @@ std::vector<MappedRange> RangeRecord::ranges() const {
   return out;
 }
 
+RangeRecord RangeRecord::on(const Uuid& gpu) const {
+  RangeRecord out = *this;
+  std::erase_if(out.own(), [&](const auto& entry) {
+    const std::vector<Uuid>& gpus = entry.second.gpus;
+    return !gpus.empty() && std::find(gpus.begin(), gpus.end(), gpu) == gpus.end();
+  });
+  return out;
+}
+
 bool RangeRecord::covers(std::uint64_t address, std::uint64_t bytes) const {
   const std::uint64_t end = address + bytes;
   if (end < address) return false;

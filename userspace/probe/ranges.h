@@ -42,6 +42,8 @@ class RangeRecord {
   static bool takes_away(Node node, unsigned long request);
 
   std::vector<MappedRange> ranges() const;
+  // Without those that are mapped on other GPUs only: for this one they are no proof.
+  RangeRecord on(const Uuid& gpu) const;
   std::size_t count() const { return ranges_->size(); }
   // Lies [address, address + bytes) in ranges that follow each other without a gap?
   bool covers(std::uint64_t address, std::uint64_t bytes) const;

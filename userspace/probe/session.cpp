@@ -107,6 +107,10 @@ Failure Session::open(const DeviceFacts& facts) {
   }
   device_ = device;
   multiprocessors_ = facts.multiprocessors;
+  int count = 0;
+  CuUuid uuid{};
+  if (api_.device_count(&count) == kCuOk && count > 1 && api_.device_uuid(&uuid, device) == kCuOk)
+    std::copy_n(uuid.bytes, gpu_.emplace().size(), gpu_->begin());
   if (Failure failure = enter()) return failure;
   if (const CuResult result = api_.module_load(&module_, gpuwatch_probe_image); result != kCuOk)
     return failed(result, "the probe's own kernels");

@@ -4,6 +4,7 @@
 // mapped. After a fault every call fails: the process is to end.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,8 @@ class Session {
   // Runs `function` as gpuwatch_selftest and gives out[0] for in[0] = 1.
   Failure run_selftest(CuFunction function, float& out);
 
-  RangeRecord ranges() const { return ranges_(); }
+  // What is proven for this GPU.
+  RangeRecord ranges() const { return gpu_ ? ranges_().on(*gpu_) : ranges_(); }
   const DriverApi& api() const { return api_; }
   Failure failed(CuResult result, const std::string& what) const;
 
@@ -100,6 +102,7 @@ class Session {
   const DriverApi& api_;
   OwnRanges ranges_;
   int device_ = -1;
+  std::optional<Uuid> gpu_;  // none where there is one only: a MIG instance's is not what the driver maps by
   CuContext context_ = nullptr;
   int multiprocessors_ = 0;
   CuModule module_ = nullptr;

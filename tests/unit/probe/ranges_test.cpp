@@ -55,6 +55,27 @@ TEST(Ranges, MappedWithItsClass) {
   EXPECT_EQ(ranges[1].memory_class, 0u);
 }
 
+// As calls of a process with two GPUs name them.
+TEST(Ranges, OfOneGpuOfSeveral) {
+  const auto map_on = [](RangeRecord& record, std::uint64_t address, const std::vector<std::uint8_t>& gpus) {
+    Buffer call(9264);
+    put(call, 0, address);
+    put<std::uint64_t>(call, 8, 0x1000);
+    for (std::size_t i = 0; i < gpus.size(); ++i) put(call, 24 + 36 * i, gpus[i]);
+    put<std::uint64_t>(call, 9240, gpus.size());
+    record.call(RangeRecord::Node::kUvm, 33, call, {});
+  };
+  RangeRecord record;
+  map_on(record, 0x1000, {1});
+  map_on(record, 0x2000, {2});
+  map_on(record, 0x3000, {1, 2});
+  map_on(record, 0x4000, {});
+  const RangeRecord second = record.on(Uuid{2});
+  EXPECT_FALSE(second.covers(0x1000, 1));
+  EXPECT_TRUE(second.covers(0x2000, 0x3000));
+  EXPECT_TRUE(record.covers(0x1000, 0x4000)) << "a copy was filtered";
+}
+
 TEST(Ranges, WhatFailedIsNotProven) {
   RangeRecord record;
   allocate(record, 5, kClassVideoMemory, 0x51);
