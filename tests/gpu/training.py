@@ -5,7 +5,8 @@ keep the GPU busy all the time.
   N                    so many steps: seconds, and the last losses bit for bit
   triton FILE          runs a Triton kernel and writes its cubin: how many of its results are wrong
   profiler             attaches PyTorch's profiler, which takes CUPTI's records of kernels, and keeps it
-  poke ADDRESS VALUE   cuMemsetD32 of one word of GPU memory, both hexadecimal"""
+  poke ADDRESS VALUE   cuMemsetD32 of one word of GPU memory, both hexadecimal
+  device N             what follows is on GPU N, to which a tensor of the first GPU goes"""
 import ctypes
 import sys
 import time
@@ -73,6 +74,12 @@ def poke(address, value):
     return "ok" if result == 0 else f"CUDA error {result}"
 
 
+def device(number):
+    torch.cuda.set_device(number)
+    moved = data.to(f"cuda:{number}")  # by way of peer memory, where there is such
+    return "ok" if bool((moved.cpu() == data.cpu()).all()) else "wrong"
+
+
 profile = None
 for _ in range(50):
     step()
@@ -84,6 +91,8 @@ for line in sys.stdin:
         print(run_triton(words[1]), flush=True)
     elif words[0] == "profiler":
         print(profiler(), flush=True)
+    elif words[0] == "device":
+        print(device(int(words[1])), flush=True)
     elif words[0] == "poke":
         print(poke(words[1], words[2]), flush=True)
     else:
