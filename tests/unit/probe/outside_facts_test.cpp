@@ -360,5 +360,27 @@ TEST_F(Facts, HostileNumbers) {
   EXPECT_FALSE(device().memory.at(0).held);
 }
 
+// Each piece that is unmapped in the middle makes two ranges of one.
+TEST_F(Facts, SplittingDoesNotPassTheLimit) {
+  context();
+  memory(7);
+  map(1ull << 40, 1ull << 40, 7);
+  for (std::uint64_t i = 1; i < DriverFacts::kRangesMax + 10; ++i) unmap((1ull << 40) + (i << 20), 4096);
+  EXPECT_EQ(facts.ranges(), DriverFacts::kRangesMax);
+  EXPECT_TRUE(facts.cut());
+}
+
+TEST_F(Facts, ContextsAreAskedForUpToALimit) {
+  context();
+  EXPECT_FALSE(facts.cut());
+  for (Handle i = 0; i < DriverFacts::kDebuggersMax + 10; ++i)
+    alloc(2, 1000 + i, 0x83DE, Argument(12).u32(4, kClient).u32(8, 5).bytes());
+  EXPECT_EQ(device().debuggers.size(), DriverFacts::kDebuggersMax);
+  EXPECT_TRUE(facts.cut());
+  for (Handle i = 0; i < DriverFacts::kDebuggersMax + 10; ++i) free_object(1000 + i);
+  EXPECT_EQ(device().debuggers.size(), 1U);
+  EXPECT_FALSE(facts.cut());
+}
+
 }  // namespace
 }  // namespace gpuwatch::probe::outside

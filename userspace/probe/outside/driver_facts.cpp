@@ -94,6 +94,7 @@ void DriverFacts::allocated(const model::Call& call) {
   if (object_class == kClassVideoMemory)
     object.flags = captured<std::uint32_t>(call, GPUWATCH_CAP_NESTED0_IN, kMemoryFlags);
   children_[object.parent].insert(key.second);
+  debuggers_ += object.compute != 0;
   objects_[key] = object;
 }
 
@@ -112,8 +113,12 @@ void DriverFacts::freed(Key key) {
     }
     const auto object = objects_.find(one);
     if (object == objects_.end()) continue;
-    if (const auto above = children_.find(object->second.parent); above != children_.end())
+    if (const auto above = children_.find(object->second.parent); above != children_.end()) {
       above->second.erase(one.second);
+      // Of a parent that was never made nobody would take it away.
+      if (above->second.empty()) children_.erase(above);
+    }
+    debuggers_ -= object->second.compute != 0;
     objects_.erase(object);
   }
 }
@@ -158,7 +163,10 @@ void DriverFacts::unmapped(std::uint64_t address, std::uint64_t bytes) {
       left.bytes = address - first;
       ranges_[first] = left;
     }
-    if (last > end) {
+    if (last > end && ranges_.size() >= kRangesMax) {
+      // Its other part is one more than are kept.
+      cut_ = true;
+    } else if (last > end) {
       Range right = range;
       right.bytes = last - end;
       right.offset += end - first;
@@ -180,6 +188,7 @@ std::vector<Device> DriverFacts::devices() const {
   for (const auto& [key, object] : objects_)
     if (object.compute != 0) order.emplace_back(object.number, key);
   std::sort(order.begin(), order.end());
+  order.resize(std::min(order.size(), kDebuggersMax));
   for (const auto& [number, key] : order) {
     const Object& debugger = objects_.at(key);
     Device& device = found[numbers.try_emplace(debugger.parent, number).first->second];

@@ -47,11 +47,14 @@ class DriverFacts {
   // Those with a debugger object, in the order in which they were made.
   std::vector<Device> devices() const;
   std::size_t ranges() const { return ranges_.size(); }
-  // More objects or ranges than are kept: what is there is not all.
-  bool cut() const { return cut_; }
+  // More objects, ranges or contexts than are kept: what is there is not all.
+  bool cut() const { return cut_ || debuggers_ > kDebuggersMax; }
 
   static constexpr std::size_t kObjectsMax = 1 << 18;
   static constexpr std::size_t kRangesMax = 32768;
+  // Each is a question to the driver, by whoever has the right to ask it. A
+  // context has one.
+  static constexpr std::size_t kDebuggersMax = 256;
 
  private:
   using Key = std::pair<Handle, Handle>;  // client and handle
@@ -82,6 +85,7 @@ class DriverFacts {
   std::map<Key, Object> objects_;
   std::map<Key, std::set<Handle>> children_;
   std::map<std::uint64_t, Range> ranges_;  // by address; none overlaps another
+  std::size_t debuggers_ = 0;
   std::uint64_t next_ = 1;
   bool cut_ = false;
 };

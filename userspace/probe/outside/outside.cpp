@@ -92,7 +92,7 @@ void print_process(const agent::LiveOptions& options, const Records& records, st
                      std::to_string(gpus) + " GPU(s), " + std::to_string(records.facts.ranges()) +
                      " ranges mapped by " + std::to_string(records.calls) + " calls in the records";
   if (records.lost != 0) text += "; " + std::to_string(records.lost) + " records are lost, what they said is not known";
-  if (records.facts.cut()) text += "; more objects or ranges than are kept";
+  if (records.facts.cut()) text += "; more objects, ranges or contexts than are kept";
   if (!records.end.empty()) {
     object["records_end"] = base::to_utf8(records.end);
     text += "; the records end where they are still being written, or were cut";
