@@ -88,13 +88,14 @@ void ProcessScan::give_file(std::uint32_t pid, const Mapping& mapping, ScanSink&
   const FileKey key{device_of(info), info.st_ino, static_cast<std::uint64_t>(info.st_size),
                     info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec};
   if (files_.contains(key)) return;
-  file.fd = Fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  // By a path the process may have put a device there meanwhile.
+  auto fd = base::open_plain(name);
   struct stat opened {};
-  if (!file.fd.valid() || ::fstat(file.fd.get(), &opened) != 0 || opened.st_ino != info.st_ino ||
-      opened.st_dev != info.st_dev) {
+  if (!fd.ok() || ::fstat(fd->get(), &opened) != 0 || opened.st_ino != info.st_ino || opened.st_dev != info.st_dev) {
     ++counts_.refused;
     return;
   }
+  file.fd = std::move(*fd);
   if (files_.size() >= kFilesMax) files_.clear();
   files_.insert(key);
   file.path = mapping.path;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unit tests of the base room: checksums, escaping, whole reads and writes.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <climits>
+#include <filesystem>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/crc32c.h"
@@ -86,6 +89,34 @@ TEST(Io, WriteAllReportsAFullDisk) {
   const Status status = write_all(full.get(), "x");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().sys_errno(), ENOSPC);
+}
+
+// A pipe that nobody writes to would be waited for.
+TEST(Io, OpenPlainOpensNothingElse) {
+  char name[] = "/tmp/gw-open-plain.XXXXXX";
+  ASSERT_NE(::mkdtemp(name), nullptr);
+  const std::string folder = name;
+  const ScopeExit remove([&] { std::filesystem::remove_all(folder); });
+  const std::string plain = folder + "/plain", link = folder + "/link", pipe = folder + "/pipe";
+  std::ofstream(plain) << "text";
+  ASSERT_EQ(::symlink(plain.c_str(), link.c_str()), 0);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  char text[8];
+  for (const std::string& path : {plain, link}) {
+    const auto fd = open_plain(path);
+    ASSERT_TRUE(fd.ok());
+    EXPECT_EQ(::read(fd.value().get(), text, sizeof text), 4);
+  }
+  const Fd there(::open(folder.c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_TRUE(open_plain("plain", Links::kRefuse, there.get()).ok());
+  for (const auto& [path, links] : std::vector<std::pair<std::string, Links>>{
+           {link, Links::kRefuse}, {pipe, Links::kFollow}, {folder, Links::kFollow}, {"/dev/null", Links::kFollow}}) {
+    const auto fd = open_plain(path, links);
+    ASSERT_FALSE(fd.ok()) << path;
+    EXPECT_EQ(fd.error().code(), Code::kBadInput);
+    EXPECT_EQ(fd.error().message(), path + " is not a regular file");
+  }
+  EXPECT_EQ(open_plain(folder + "/none").error().code(), Code::kNotFound);
 }
 
 TEST(Fd, MovesAndCloses) {

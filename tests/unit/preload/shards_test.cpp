@@ -2,6 +2,8 @@
 // Shards that no recorder would write: the reader must stay within them.
 #include "preload/shards.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <random>
 
@@ -104,9 +106,43 @@ TEST_F(HostileShards, AHoleDoesNotHideWhatFollows) {
 TEST_F(HostileShards, LinksAndDirectoriesAreLeftAlone) {
   std::filesystem::create_symlink("/dev/zero", shards() + "/1.0.gwshard");
   std::filesystem::create_directory(shards() + "/2.0.gwshard");
+  ASSERT_EQ(::mkfifo((shards() + "/3.0.gwshard").c_str(), 0600), 0);
   const auto result = read_shards(shards());
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result.value().records, 0u);
+}
+
+// Somebody else's file that the recorded process cannot read, but can give a name here.
+TEST_F(HostileShards, AFileWithASecondNameIsNotOpened) {
+  const auto bytes = real_shard();
+  std::filesystem::create_hard_link(path_, shards() + "/other");
+  auto result = read_shards(shards());
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result.value().records, 0u);
+  EXPECT_EQ(result.value().damaged_bytes, 1u);
+  std::filesystem::remove(shards() + "/other");
+  result = read_shards(shards());
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result.value().records, recording_.records);
+}
+
+// By descriptors: as far as the file has come, whatever has its name by then.
+TEST_F(HostileShards, OpenOnesAreReadAsOftenAsWanted) {
+  const auto bytes = real_shard();
+  auto open = open_shards(shards());
+  ASSERT_TRUE(open.ok());
+  ASSERT_EQ(open->size(), 1u);
+  for (int i = 0; i < 2; ++i) {
+    const auto result = read_shards(*open);
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(result.value().records, recording_.records);
+  }
+  std::filesystem::remove(path_);
+  std::filesystem::create_symlink("/dev/zero", path_);
+  EXPECT_EQ(read_shards(*open).value().records, recording_.records);
+  open = open_shards(shards());
+  ASSERT_TRUE(open.ok());
+  EXPECT_TRUE(open->empty());
 }
 
 }  // namespace

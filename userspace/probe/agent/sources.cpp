@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/agent/sources.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/io.h"
 #include "scan/process_scan.h"
 
 namespace gpuwatch::probe::agent {
@@ -82,11 +82,11 @@ Modules modules_of(const Source& source, std::uint32_t sm, const HeapIndex* inde
 }  // namespace
 
 Failure source_of_file(const std::string& path, std::vector<Source>& out) {
-  auto fd = std::make_shared<base::Fd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  auto opened = base::open_plain(path);
+  if (!opened.ok()) return {Outcome::kTrouble, opened.error().message()};
+  auto fd = std::make_shared<base::Fd>(std::move(*opened));
   struct stat info {};
-  if (!fd->valid() || ::fstat(fd->get(), &info) != 0)
-    return {Outcome::kTrouble, base::Error::from_errno(path).message()};
-  if (!S_ISREG(info.st_mode)) return {Outcome::kTrouble, path + " is not a regular file"};
+  if (::fstat(fd->get(), &info) != 0) return {Outcome::kTrouble, base::Error::from_errno(path).message()};
   out.push_back({path, static_cast<std::uint64_t>(info.st_size), [fd, size = info.st_size](std::uint32_t sm) {
                    return base::Result<std::vector<LoadableImage>>(
                        images_for(identify::FileSource(fd->get(), static_cast<std::uint64_t>(size)), sm));
