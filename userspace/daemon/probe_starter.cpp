@@ -186,7 +186,9 @@ Result<std::string> probe_program(const std::string& configured) {
   if (::stat(program.c_str(), &info) != 0) return Error::from_errno("probe.program: " + program);
   if (!S_ISREG(info.st_mode) || ::access(program.c_str(), X_OK) != 0)
     return Error(Code::kBadInput, "probe.program: " + program + ": is no executable file");
-  if ((info.st_mode & S_IWOTH) != 0 || (info.st_uid != 0 && info.st_uid != ::geteuid()))
+  // It is started with the right to trace: a group that may change it would have that.
+  if ((info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0) ||
+      (info.st_uid != 0 && info.st_uid != ::geteuid()))
     return Error(Code::kPermission,
                  "probe.program: " + program + ": others may change it; let root own it and take their right to write");
   return program;
