@@ -124,6 +124,11 @@ int node(const char* name) {
   return folder == nullptr ? -1 : ::open((std::string(folder) + "/" + name).c_str(), O_RDWR | O_CLOEXEC);
 }
 
+void name_gpu(std::uint8_t* uuid, int number) {
+  std::memset(uuid, 7, 16);
+  uuid[15] = static_cast<std::uint8_t>(number);
+}
+
 // Through the program's own ioctl(), as libcuda does.
 void map_heap() {
   auto* raw = static_cast<std::uint8_t*>(
@@ -142,10 +147,19 @@ void map_heap() {
   (void)call(control, 0xc030462b, allocate.data());
   put(map, 0, reinterpret_cast<std::uint64_t>(heap), 8);
   put(map, 8, kHeap, 8);
-  put(map, 9240, 1, 8);
+  const int gpus = number("FAKE_GPUS", 1);
+  put(map, 9240, static_cast<std::uint64_t>(gpus), 8);
+  for (int i = 0; i < gpus; ++i) name_gpu(map.data() + 24 + 36 * i, i);
   put(map, 9248, static_cast<std::uint64_t>(control), 4);
   put(map, 9252, 0xc1d00001, 4);
   put(map, 9256, 77, 4);
+  (void)call(uvm, 33, map.data());
+  if (gpus == 1) return;
+  // The same memory object, mapped on a GPU that this process does not see: whoever reads there dies.
+  void* const elsewhere = ::mmap(nullptr, kHeap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  put(map, 0, reinterpret_cast<std::uint64_t>(elsewhere), 8);
+  put(map, 9240, 1, 8);
+  name_gpu(map.data() + 24, gpus);
   (void)call(uvm, 33, map.data());
 }
 
@@ -250,8 +264,8 @@ API int cuDeviceGetName(char* name, int bytes, int) {
   std::snprintf(name, static_cast<std::size_t>(bytes), "%s", text != nullptr ? text : "Memory");
   return kOk;
 }
-API int cuDeviceGetUuid_v2(unsigned char* uuid, int) {
-  std::memset(uuid, 7, 16);
+API int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
+  name_gpu(uuid, device);
   return kOk;
 }
 API int cuDeviceGetAttribute(int* value, int attribute, int) {
