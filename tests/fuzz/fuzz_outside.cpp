@@ -38,14 +38,15 @@ class Driver : public TargetFiles {
     return {};
   }
   Failure knows(int file, Handle client, Answer& answer) override {
-    answer = {0, client % 2 == 0 && file >= 0 ? 0u : 0x23u};
+    answer = {0, client % 2 == 0 ? 0u : 0x23u};
+    must(window_.empty() || file == 3 || file == 4);
     return {};
   }
   Failure read(int file, Handle client, Handle, Handle memory, std::uint64_t offset, std::span<std::uint8_t> out,
                Answer& answer) override {
     must(!out.empty() && offset + out.size() >= offset);
     if (!window_.empty()) {
-      must(out.data() == window_.data() && out.size() <= window_.size() && client % 2 == 0 && file >= 0);
+      must(out.data() == window_.data() && out.size() <= window_.size() && client % 2 == 0 && (file == 3 || file == 4));
     } else {
       // From the page in which a mapping begins to its end.
       must(std::any_of(mapped.begin(), mapped.end(), [&](const MappedMemory& one) {

@@ -316,13 +316,18 @@ void write_stream(Context& context) {
   }
 }
 
+constexpr std::size_t kEntriesMax = 1 << 20;
+
 Result<std::vector<std::filesystem::path>> shard_paths(const std::string& directory) {
   std::error_code error;
   std::vector<std::filesystem::path> paths;
   std::filesystem::directory_iterator files(directory, error);
   if (error) return Error(Code::kIo, directory + ": " + error.message());
+  std::size_t looked_at = 0;
   for (; files != std::filesystem::directory_iterator(); files.increment(error)) {
     if (error) return Error(Code::kIo, directory + ": " + error.message());
+    // Whoever fills it may be faster than this.
+    if (++looked_at > kEntriesMax) return Error(Code::kLimit, directory + ": too many files");
     // Only plain files: a recorded program may have put anything here.
     const auto status = files->symlink_status(error);
     if (!error && std::filesystem::is_regular_file(status) && files->path().extension() == GW_SHARD_SUFFIX)

@@ -20,12 +20,13 @@ constexpr Handle kClient = 0xC1D00001, kDebugger = 0x5C000089, kMemory = 0x5C000
 class OneClient : public TargetFiles {
  public:
   std::vector<int> files{3, kFile};
-  int readings = 0;
+  int readings = 0, questions = 0;
   Failure control_files(std::vector<int>& out) override {
     out = files;
     return {};
   }
   Failure knows(int file, Handle client, Answer& answer) override {
+    ++questions;
     answer = {0, file == kFile && client == kClient ? 0u : 0x23u};
     return {};
   }
@@ -50,8 +51,9 @@ TEST(AskedFiles, EachCallAndItsAnswer) {
         [&](agent::Parent& parent) {
           AskedFiles files(parent, window.bytes());
           std::vector<int> numbers;
-          if (files.control_files(numbers) || numbers != std::vector<int>{3, kFile}) return 20;
           Answer answer;
+          if (files.knows(3, kClient, answer) || answer.error != EBADF) return 19;
+          if (files.control_files(numbers) || numbers != std::vector<int>{3, kFile}) return 20;
           if (files.knows(3, kClient, answer) || answer.status != 0x23) return 21;
           std::vector<std::uint8_t> bytes(4096, 0xee);
           // No file has answered for the client yet.
@@ -83,6 +85,7 @@ struct Raw {
 
 class Served : public ::testing::Test {
  protected:
+  void SetUp() override { ASSERT_TRUE(serve({1, 0, 0, 0, 0, 0, 0})); }
   bool serve(const Raw& raw) {
     std::uint8_t bytes[sizeof raw];
     std::memcpy(bytes, &raw, sizeof raw);
@@ -139,6 +142,21 @@ TEST_F(Served, OnlyThroughAFileThatAnsweredForTheClient) {
   ASSERT_TRUE(serve({3, kFile, kClient, kDebugger, kMemory, 16, 0}));
   EXPECT_EQ(error(), 0);
   EXPECT_EQ(driver.readings, 1);
+}
+
+TEST_F(Served, OnlyFilesThatWereListed) {
+  ASSERT_TRUE(serve({2, 4, kClient, 0, 0, 0, 0}));
+  EXPECT_EQ(error(), EBADF);
+  EXPECT_EQ(driver.questions, 0);
+  // It may have another file under that number by now.
+  ASSERT_TRUE(serve({2, kFile, kClient, 0, 0, 0, 0}));
+  EXPECT_EQ(driver.questions, 1);
+  driver.files = {3};
+  ASSERT_TRUE(serve({1, 0, 0, 0, 0, 0, 0}));
+  ASSERT_TRUE(serve({2, kFile, kClient, 0, 0, 0, 0}));
+  EXPECT_EQ(error(), EBADF);
+  ASSERT_TRUE(serve({3, kFile, kClient, kDebugger, kMemory, 16, 0}));
+  EXPECT_EQ(error(), EPERM);
 }
 
 TEST_F(Served, AnyNumberOfFilesFitsWhatIsTold) {

@@ -34,6 +34,8 @@ constexpr uid_t kNobody = 65534;
 class Target {
  public:
   explicit Target(uid_t user) {
+    std::ifstream file(AGENT_CUBIN, std::ios::binary);
+    const std::string cubin((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     int ready[2];
     if (::pipe2(ready, O_CLOEXEC) != 0) std::abort();
     pid_ = ::fork();
@@ -44,7 +46,7 @@ class Target {
       (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
       (void)::open("/dev/null", O_RDONLY);
       if (::open("/dev/full", O_RDWR) >= 0) (void)!::write(ready[1], "r", 1);
-      for (;;) ::pause();
+      for (;;) (void)!::write(-1, cubin.data(), ::pause() == 0);
     }
     ::close(ready[1]);
     char byte = 0;
@@ -144,8 +146,9 @@ class OutsideProgram : public ::testing::TestWithParam<uid_t> {
   std::vector<std::string> environment() const {
     return {"LD_PRELOAD=" + directory_ + "/nvidiactl.so", "FAKE_DRIVER=" + directory_};
   }
-  Answer ask(const std::string& records) const {
-    return test::answer_of(words(records, {"--image=" + directory_ + "/a.cubin"}), environment(), GetParam());
+  Answer ask(const std::string& records) const { return ask(records, GetParam()); }
+  Answer ask(const std::string& records, uid_t user) const {
+    return test::answer_of(words(records, {"--image=" + directory_ + "/a.cubin"}), environment(), user);
   }
   void expect_all_match(const Answer& answer) const {
     EXPECT_EQ(answer.status, 0) << answer.text;
@@ -174,6 +177,20 @@ TEST_P(OutsideProgram, MatchesAndTellsAChange) {
   const auto differ = answer.kernels("differ");
   ASSERT_EQ(differ.size(), 1U) << answer.text;
   EXPECT_EQ(differ[0].at("first_offset"), 34);
+}
+
+TEST_P(OutsideProgram, RootLooksIntoAnybodys) {
+  expect_all_match(ask(file_, 0));
+}
+
+// Without --image: what the process has in its memory, here the test's own copy of the cubin.
+TEST_P(OutsideProgram, ImagesOfTheProcess) {
+  const Answer answer = test::answer_of(words(file_, {}), environment(), GetParam());
+  EXPECT_EQ(answer.status, 0) << answer.text;
+  ASSERT_NE(answer.line("resident"), nullptr) << answer.text;
+  EXPECT_GE(answer.line("resident")->at("match").get<int>() + answer.line("resident")->at("match-relocated").get<int>(),
+            1)
+      << answer.text;
 }
 
 TEST_P(OutsideProgram, FromTheRecordersDirectory) {
@@ -215,12 +232,14 @@ TEST_P(OutsideProgram, ParsesWithoutRights) {
     EXPECT_EQ(child["Uid"], "65534\t65534\t65534\t65534");
   }
   // It holds nothing of the driver's.
-  for (const auto& entry : fs::directory_iterator("/proc/" + child["Pid"] + "/fd")) {
+  std::error_code error;  // only root may look
+  for (const auto& entry : fs::directory_iterator("/proc/" + child["Pid"] + "/fd", error)) {
     struct stat info {};
     if (::stat(entry.path().c_str(), &info) == 0 && S_ISCHR(info.st_mode)) {
       EXPECT_NE(info.st_rdev, makedev(1, 7));
     }
   }
+  EXPECT_TRUE(!error || ::geteuid() != 0) << error.message();
   opened.reset();
   probe.close_input();
   const std::string text = probe.rest();

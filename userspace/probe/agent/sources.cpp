@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/agent/sources.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -81,6 +82,13 @@ Modules modules_of(const Source& source, std::uint32_t sm, const HeapIndex* inde
 
 }  // namespace
 
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Failure source_of_file(const std::string& path, std::vector<Source>& out) {
   auto opened = base::open_plain(path);
   if (!opened.ok()) return {Outcome::kTrouble, opened.error().message()};
@@ -95,6 +103,7 @@ Failure source_of_file(const std::string& path, std::vector<Source>& out) {
 }
 
 Failure sources_of_process(int pid, std::vector<Source>& out) {
+  allow_many_files();
   scan::ScanOptions limits;
   limits.memory_bytes = kScanMemory;
   scan::ProcessScan scan(limits);

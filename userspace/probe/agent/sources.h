@@ -21,6 +21,10 @@ struct Source {
   std::function<base::Result<std::vector<LoadableImage>>(std::uint32_t sm)> images;
 };
 
+// As many files open as this process may have: what is parsed later is held open
+// till then, and who is looked at may have mapped many.
+void allow_many_files();
+
 Failure source_of_file(const std::string& path, std::vector<Source>& out);
 Failure sources_of_process(int pid, std::vector<Source>& out);
 

@@ -90,14 +90,19 @@ bool ServedFiles::serve(std::span<const std::uint8_t> bytes, agent::Told& told) 
   switch (request.what) {
     case What::kFiles: {
       if (request.file != 0 || request.client != 0 || to_memory) return false;
-      std::vector<int> numbers;
-      told.failure = files_.control_files(numbers);
-      told.bytes = bytes_of(numbers.data(), std::min(numbers.size(), agent::kToldMax / sizeof(int)));
+      listed_.clear();
+      told.failure = files_.control_files(listed_);
+      listed_.resize(std::min(listed_.size(), agent::kToldMax / sizeof(int)));
+      told.bytes = bytes_of(listed_.data(), listed_.size());
       return true;
     }
     case What::kKnows:
       if (request.file < 0 || to_memory) return false;
-      told.failure = files_.knows(request.file, request.client, answer);
+      // Any other file of the process's is not even held for a moment.
+      if (std::find(listed_.begin(), listed_.end(), request.file) == listed_.end())
+        answer = {EBADF, 0};
+      else
+        told.failure = files_.knows(request.file, request.client, answer);
       if (told.failure || !answer.good())
         known_.erase({request.file, request.client});
       else if (known_.size() < kKnownMax)

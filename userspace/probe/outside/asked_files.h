@@ -46,8 +46,9 @@ class AskedFiles : public TargetFiles {
 };
 
 // In what has the rights. It makes the three calls of TargetFiles and no other;
-// reads only through a file that has answered for that client, only what fits the
-// window, and only at offsets that a memory can have.
+// takes only files that were listed as the driver's; reads only through one that
+// has answered for that client, only what fits the window, and only at offsets
+// that a memory can have.
 class ServedFiles {
  public:
   ServedFiles(TargetFiles& files, std::span<std::uint8_t> window) : files_(files), window_(window) {}
@@ -60,6 +61,7 @@ class ServedFiles {
  private:
   TargetFiles& files_;
   std::span<std::uint8_t> window_;
+  std::vector<int> listed_;
   std::set<std::pair<int, Handle>> known_;
 };
 

@@ -106,7 +106,7 @@ Failure ProcessFiles::gone() const {
 
 bool ProcessFiles::ended() const {
   pollfd entry{process_.get(), POLLIN, 0};
-  return ::poll(&entry, 1, 0) != 0;
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 Failure ProcessFiles::open(Identity& identity) {

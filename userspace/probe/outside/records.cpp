@@ -2,7 +2,6 @@
 #include "probe/outside/records.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "base/escape.h"
 #include "base/io.h"
 #include "decode/decoder.h"
+#include "probe/agent/sources.h"
 #include "source/gwcap.h"
 
 namespace gpuwatch::probe::outside {
@@ -63,14 +63,6 @@ class Reader {
   bool other_ = false;
 };
 
-// Shards are held open all together.
-void allow_many_files() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 Failure read_directory(const RecordFiles& files, const Identity& process, Records& out) {
   preload::ShardLimits limits;
   limits.bytes = kShardsMax;
@@ -97,7 +89,7 @@ Failure read_file(const RecordFiles& files, const Identity& process, Records& ou
     return {Outcome::kTrouble, base::Error::from_errno(files.path).message()};
   const int place = fd.get();
   auto file = source::GwcapReader::adopt(std::move(fd), files.path);
-  if (!file.ok()) return {Outcome::kTrouble, file.error().message()};
+  if (!file.ok()) return {Outcome::kTrouble, base::escaped(file.error().message())};
   out.recorder = base::to_utf8(file->header().source);
   Reader reader(process, file->header().driver_version, out);
   std::vector<model::RawRecord> batch;
@@ -126,7 +118,7 @@ Failure open_records(const std::string& path, RecordFiles& out) {
   if (::stat(path.c_str(), &info) != 0) return {Outcome::kTrouble, base::Error::from_errno(path).message()};
   out.directory = S_ISDIR(info.st_mode);
   if (out.directory) {
-    allow_many_files();
+    agent::allow_many_files();  // all shards are open together
     out.driver = driver_release();
     auto shards = preload::open_shards(path);
     if (!shards.ok()) return {Outcome::kTrouble, base::escaped(shards.error().message())};
