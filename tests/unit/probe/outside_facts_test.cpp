@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <thread>
 
 #include "decode/decoder.h"
 #include "probe/code.h"
@@ -123,6 +125,39 @@ TEST_F(OutsideRecords, ACutFileGivesWhatIsWhole) {
   Records records;
   EXPECT_EQ(read_records(path_, process_, records).outcome, Outcome::kTrouble);
   EXPECT_NE(records.end, "") << "its only block is cut";
+}
+
+// Whoever writes it is always two blocks ahead of who reads.
+TEST_F(OutsideRecords, AFileThatGrowsAsItIsReadHasAnEnd) {
+  test::write_gwcap({}, path_ + ".empty");
+  const auto head = std::filesystem::file_size(path_ + ".empty");
+  ::unlink((path_ + ".empty").c_str());
+  std::ifstream in(path_, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::string block = whole.substr(head);
+  RecordFiles files;
+  ASSERT_EQ(open_records(path_, files).text, "");
+  std::atomic<bool> done{false};
+  constexpr std::uint64_t kBlocksMax = 400;
+  std::jthread writer([&, fd = files.files.at(0).fd.get()] {
+    std::ofstream out(path_, std::ios::binary | std::ios::app);
+    for (std::uint64_t blocks = 1; !done && blocks < kBlocksMax;) {
+      // The place in the file is shared.
+      const auto place = static_cast<std::uint64_t>(::lseek(fd, 0, SEEK_CUR));
+      if (place + 2 * block.size() <= head + blocks * block.size()) {
+        std::this_thread::yield();
+        continue;
+      }
+      out.write(block.data(), static_cast<std::streamsize>(block.size())).flush();
+      ++blocks;
+    }
+  });
+  Records once, records;
+  EXPECT_EQ(read_records(files, process_, once).text, "");
+  EXPECT_EQ(read_records(files, process_, records).text, "");
+  done = true;
+  EXPECT_LT(records.calls, 700U * 20);
+  EXPECT_NE(records.end, "");
 }
 
 TEST_F(OutsideRecords, OfAnotherProcess) {
