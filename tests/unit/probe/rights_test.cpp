@@ -112,10 +112,10 @@ TEST(Rights, WhatTheParentTells) {
 TEST(Rights, ARequestThatIsNoneEndsIt) {
   const std::uint8_t bytes[kAskMax + 1] = {};
   const Serve any = [](Request, Told&) { return true; };
-  for (const auto& [serve, size] : std::vector<std::pair<Serve, std::size_t>>{{none, 1}, {any, kAskMax + 1}}) {
-    const int code = without_rights(serve, [&](Parent& parent) {
+  for (const auto& one : std::vector<std::pair<Serve, std::size_t>>{{none, 1}, {any, kAskMax + 1}}) {
+    const int code = without_rights(one.first, [&](Parent& parent) {
       Told told;
-      (void)parent.ask({bytes, size}, told);
+      (void)parent.ask({bytes, one.second}, told);
       return 0;
     });
     EXPECT_EQ(code, static_cast<int>(Outcome::kTrouble));
