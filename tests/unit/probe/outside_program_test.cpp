@@ -46,6 +46,7 @@ class Target {
       (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
       (void)::open("/dev/null", O_RDONLY);
       if (::open("/dev/full", O_RDWR) >= 0) (void)!::write(ready[1], "r", 1);
+      // The copy is to stay.
       for (;;) (void)!::write(-1, cubin.data(), ::pause() == 0);
     }
     ::close(ready[1]);
@@ -221,8 +222,12 @@ TEST_P(OutsideProgram, ParsesWithoutRights) {
   own(gate);
   test::Program probe(words(file_, {"--image=" + directory_ + "/a.cubin"}), environment(), GetParam());
   // Until the other end is there, which is when something is read.
-  base::Fd opened(::open(gate.c_str(), O_WRONLY | O_CLOEXEC));
-  ASSERT_TRUE(opened.valid());
+  base::Fd opened;
+  for (int i = 0; i < 6000 && !opened.valid(); ++i) {
+    opened = base::Fd(::open(gate.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!opened.valid()) ::usleep(10'000);
+  }
+  ASSERT_TRUE(opened.valid()) << "nothing is read";
   auto child = test::child_of(probe.pid());
   EXPECT_EQ(child["NoNewPrivs"], "1");
   EXPECT_EQ(child["CapPrm"], "0000000000000000");

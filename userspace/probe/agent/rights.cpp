@@ -133,6 +133,7 @@ int run_without_rights(const Serve& serve, const std::function<int(Parent&)>& wo
   }
   theirs = base::Fd();
   const bool in_order = serve_child(ours.get(), serve);
+  ours.reset();  // who still waits for an answer gets none
   if (!in_order) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
