@@ -41,7 +41,10 @@ demo-replay: all ## the same view from a recording: no virtual machine, no root
 check: all ## quick tests: unit, golden replay, ABI, command line, lint
 	$(Q)tests/run quick
 
-test: all ## all tests, virtual machines with four kernels included
+# Kernels come from the network while user space compiles; what fails there is tried again, and told, by its suite.
+test: deps | build ## all tests, virtual machines with four kernels included
+	$(Q)for kernel in $(KERNELS); do nice tests/vm/lab/fetch $$kernel; done >build/fetch.log 2>&1 &
+	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/run all
 
 test-vm: all ## the kernel suite on one kernel: KERNEL=5.10|6.1|6.12|7.x
