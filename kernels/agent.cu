@@ -48,12 +48,12 @@ __device__ void end_block(AgentControl* control, bool went) {
 
 }  // namespace
 
-// kAgentBlocks blocks of kAgentThreads.
-extern "C" __global__ void __launch_bounds__(kAgentThreads) gpuwatch_agent_read(AgentCopy copy, AgentControl* control) {
+// kReadBlocks blocks of kReadThreads.
+extern "C" __global__ void __launch_bounds__(kReadThreads) gpuwatch_agent_read(AgentCopy copy, AgentControl* control) {
   const bool go = begin_block(control);
   if (go) {
     const std::uint64_t stride = 16ull * gridDim.x * blockDim.x;
-    constexpr int kAtOnce = 4;  // loads under way
+    constexpr int kAtOnce = 8;  // loads under way
     for (std::uint64_t at = 16ull * (blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x);
          at < copy.bytes; at += kAtOnce * stride) {
       uint4 loaded[kAtOnce];
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(kSurveyThreads)
   end_block(control, go);
 }
 
-// The chunks of level 0, in turns.
+// The chunks of level 0, in turns: up to kAgentBlocks blocks of kAgentThreads.
 extern "C" __global__ void __launch_bounds__(kAgentThreads) gpuwatch_agent_hash(Job job, AgentControl* control) {
   const bool go = begin_block(control);
   if (go) {

@@ -10,6 +10,10 @@ namespace gpuwatch::kernels {
 
 inline constexpr std::uint32_t kAgentBlocks = 32;
 inline constexpr std::uint32_t kAgentThreads = 128;
+// A copy is as fast as PCI Express, which few blocks with many loads under way fill.
+// Each block is in the way of a kernel that wants its multiprocessor.
+inline constexpr std::uint32_t kReadBlocks = 4;
+inline constexpr std::uint32_t kReadThreads = 256;
 // A survey goes over hundreds of MiB: all multiprocessors for a short time cost
 // other work less than some of them for a long one.
 inline constexpr std::uint32_t kSurveyBlocks = 128;
@@ -31,7 +35,7 @@ struct AgentControl {
   std::uint32_t pad[15];
   std::uint32_t state[kSurveyBlocks];  // of the blocks that were launched
 };
-static_assert(kAgentBlocks <= kSurveyBlocks);
+static_assert(kAgentBlocks <= kSurveyBlocks && kReadBlocks <= kSurveyBlocks);
 
 // 16-byte units from code to the host's memory.
 struct AgentCopy {

@@ -36,7 +36,9 @@ class Memory : public CodeAccess {
     refused.clear();
     const identify::Bytes there = at(span);
     out.assign(there.begin(), there.end());
-    reads.push_back(span.address);
+    // By blocks, in however many pieces.
+    const std::uint64_t block = std::prev(blocks.upper_bound(span.address))->first;
+    if (reads.empty() || reads.back() != block) reads.push_back(block);
     return {};
   }
   Failure survey(const std::vector<Span>& spans, std::vector<SpanCount>& counts, std::string& refused) override {

@@ -36,6 +36,8 @@ constexpr unsigned kNonBlocking = 1;
 constexpr std::chrono::milliseconds kTurn{100};
 constexpr std::chrono::milliseconds kRunning{5000};
 constexpr int kIdleMs = 5000;
+constexpr int kTries = 3;
+constexpr std::chrono::milliseconds kFresh{200};
 
 using Clock = std::chrono::steady_clock;
 
@@ -87,6 +89,7 @@ Trouble LiveGpu::prepare() {
     return failed(result, "pinned memory");
   if (const CuResult result = api_.module_load(&module_, gpuwatch_agent_image); result != kCuOk)
     return failed(result, "the agent's own kernels");
+  loaded_ = Clock::now();
   const std::pair<const char*, CuFunction*> wanted[] = {
       {"gpuwatch_agent_read", &read_}, {"gpuwatch_agent_hash", &hash_}, {"gpuwatch_agent_survey", &survey_}};
   for (const auto& [name, place] : wanted)
@@ -124,10 +127,22 @@ bool LiveGpu::idle_within(int ms) {
   }
 }
 
+// Between two tries whoever waits to unmap may do so.
+Trouble LiveGpu::run(CuFunction function, Shape shape, void** arguments, const std::vector<Span>& spans) {
+  Trouble trouble;
+  for (int i = 0; i < kTries; ++i) {
+    bool late = false;
+    trouble = run_once(function, shape, arguments, spans, late);
+    if (!late) break;
+  }
+  return trouble;
+}
+
 // Launches, then permits it while unmapping is held off. Waiting for the GPU in
 // there goes by the pinned memory alone: a thread that waits to unmap may hold
 // locks of libcuda.
-Trouble LiveGpu::run(CuFunction function, Shape shape, void** arguments, const std::vector<Span>& spans) {
+Trouble LiveGpu::run_once(CuFunction function, Shape shape, void** arguments, const std::vector<Span>& spans,
+                          bool& late) {
   if (!idle_within(kIdleMs)) return {Reason::kOccupied, "an earlier launch still waits for the GPU"};
   AgentControl& control = *reinterpret_cast<AgentControl*>(host_);
   std::memset(&control, 0, sizeof control);
@@ -159,9 +174,11 @@ Trouble LiveGpu::run(CuFunction function, Shape shape, void** arguments, const s
   const bool idle = idle_within(kIdleMs);
   if (!mapped)
     return {Reason::kUnproven, "the process's own driver calls do not prove that this address is mapped video memory"};
+  late = idle && !done;
   if (!idle || !done)
     return {Reason::kOccupied, "the GPU did not come to the agent's launch in time: other work holds it"};
   if (const CuResult result = api_.stream_query(stream_); result != kCuOk) return failed(result, "reading");
+  ran_ = true;
   return {};
 }
 
@@ -169,7 +186,7 @@ Trouble LiveGpu::read(const Span& span, std::vector<std::uint8_t>& out) {
   kernels::AgentCopy copy{span.address, host_address_ + kDataAt, span.bytes};
   CuPointer control = host_address_;
   void* arguments[] = {&copy, &control};
-  if (Trouble trouble = run(read_, kAgentShape, arguments, {span})) return trouble;
+  if (Trouble trouble = run(read_, {kernels::kReadBlocks, kernels::kReadThreads}, arguments, {span})) return trouble;
   out.assign(host_ + kDataAt, host_ + kDataAt + span.bytes);
   return {};
 }
@@ -217,8 +234,13 @@ Trouble LiveGpu::refresh() {
 }
 
 Trouble LiveGpu::hash(const AskHash& ask, std::vector<identify::Digest>& roots) {
-  if (ask.refresh)
-    if (Trouble trouble = refresh()) return trouble;
+  if (ask.refresh) {
+    // Loading a module lets the process's work drain: not twice in a moment.
+    const bool fresh = ran_ && Clock::now() - loaded_ < kFresh;
+    loaded_ = {};
+    if (!fresh)
+      if (Trouble trouble = refresh()) return trouble;
+  }
   const HashPlan plan = plan_hash(ask.spans, Form::kTree);
   const Level& first = plan.levels.front();
   std::memcpy(host_ + kTablesAt, first.regions.data(), first.regions.size() * sizeof first.regions[0]);
@@ -227,7 +249,10 @@ Trouble LiveGpu::hash(const AskHash& ask, std::vector<identify::Digest>& roots) 
   job.out_address = host_address_ + kDataAt;
   CuPointer control = host_address_;
   void* arguments[] = {&job, &control};
-  if (Trouble trouble = run(hash_, kAgentShape, arguments, ask.spans)) return trouble;
+  constexpr std::uint64_t kThreads = kernels::kAgentThreads;
+  const std::uint64_t wanted = (first.chunks + kThreads - 1) / kThreads;
+  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, kernels::kAgentBlocks));
+  if (Trouble trouble = run(hash_, {blocks, kernels::kAgentThreads}, arguments, ask.spans)) return trouble;
   std::vector<std::uint8_t> digests(plan.digests * kernels::kDigestBytes);
   std::memcpy(digests.data(), host_ + kDataAt, first.chunks * kernels::kDigestBytes);
   host_levels(plan, Form::kTree, ask.nonce, digests);

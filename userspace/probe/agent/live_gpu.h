@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One GPU of a living process, for one connection: reads and hashes what is
 // proven to be mapped, by short launches on a stream of lowest priority, into a
-// few MiB of pinned host memory. It allocates no memory of the GPU, which a later
+// piece of pinned host memory. It allocates no memory of the GPU, which a later
 // search would find copies of code in, and writes to nothing but its own.
 #pragma once
+
+#include <chrono>
 
 #include "kernels/agent.h"
 #include "probe/agent/live_api.h"
@@ -37,8 +39,8 @@ class LiveGpu {
   struct Shape {
     unsigned blocks, threads;
   };
-  static constexpr Shape kAgentShape{kernels::kAgentBlocks, kernels::kAgentThreads};
   Trouble run(CuFunction function, Shape shape, void** arguments, const std::vector<Span>& spans);
+  Trouble run_once(CuFunction function, Shape shape, void** arguments, const std::vector<Span>& spans, bool& late);
   bool idle_within(int ms);
   Trouble failed(CuResult result, const char* what) const;
 
@@ -50,6 +52,8 @@ class LiveGpu {
   CuModule module_ = nullptr;
   CuFunction read_ = nullptr, hash_ = nullptr, survey_ = nullptr;
   CuStream stream_ = nullptr;
+  std::chrono::steady_clock::time_point loaded_;  // the agent's kernels, which is a refresh once they ran
+  bool ran_ = false;
   std::uint8_t* host_ = nullptr;
   CuPointer host_address_ = 0;
 };

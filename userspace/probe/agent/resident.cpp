@@ -56,7 +56,6 @@ std::vector<Span> code_like(const Copy& copy) {
 }
 
 Failure ResidentCode::with_code(const std::vector<Span>& ranges, std::vector<Span>& out) {
-  constexpr std::uint64_t kBlock = 2ull << 20;
   std::vector<bool> wanted(ranges.size(), true);
   for (std::size_t begin = 0; begin < ranges.size();) {
     std::vector<Span> spans;
@@ -79,7 +78,7 @@ Failure ResidentCode::with_code(const std::vector<Span>& ranges, std::vector<Spa
       if (counts[i].ends != 0) continue;
       wanted[which[i]] = false;
       surveyed_bytes_ += spans[i].bytes;
-      if (counts[i].units != 0 && spans[i].bytes <= kBlock) later_.push_back(spans[i]);
+      if (counts[i].units != 0 && spans[i].bytes <= kDriverBlock) later_.push_back(spans[i]);
     }
   }
   for (std::size_t i = 0; i < ranges.size(); ++i)

@@ -53,6 +53,9 @@ struct ForeignBlock {
   identify::Digest sha256{};
 };
 
+// What the driver asks for at a time for code and constant banks.
+inline constexpr std::uint64_t kDriverBlock = 2u << 20;
+
 // More units of 16 bytes than this that differ are not told as changed code of a
 // function: what is so different may be other code that resembles it, or a
 // leftover that was overwritten.

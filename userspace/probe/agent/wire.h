@@ -24,11 +24,11 @@ inline constexpr std::uint32_t kMagic = 0x47415747;  // "GWAG"
 inline constexpr std::uint16_t kVersion = 3;
 inline constexpr std::size_t kHeadBytes = 16;
 
-inline constexpr std::uint64_t kReadMax = 2u << 20;       // bytes of one reading
+inline constexpr std::uint64_t kReadMax = 512u << 10;     // bytes of one reading
 inline constexpr std::uint64_t kHashBytesMax = 8u << 20;  // of all spans of one request
 inline constexpr std::size_t kHashSpansMax = 1024;
 inline constexpr std::uint64_t kSurveyBytesMax = 256u << 20;  // of all spans of one request
-inline constexpr std::size_t kSurveySpansMax = 1024;
+inline constexpr std::size_t kSurveySpansMax = 256;
 inline constexpr std::size_t kDevicesMax = 64;
 inline constexpr std::size_t kRangesMax = 32768;
 inline constexpr std::size_t kTextMax = 512;

@@ -80,7 +80,7 @@ Failure OutsideAccess::survey(const std::vector<Span>& spans, std::vector<agent:
   refused.clear();
   for (std::size_t i = 0; i < spans.size(); ++i) {
     // Counting is reading, and such a block will be read: not twice.
-    if (spans[i].bytes <= agent::kReadMax) {
+    if (spans[i].bytes <= agent::kDriverBlock) {
       counts[i] = {1, 1};
       continue;
     }
