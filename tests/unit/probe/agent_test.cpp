@@ -310,6 +310,16 @@ TEST_F(Agent, NoContextNoAgentNoProcess) {
   EXPECT_EQ(ask(pid).status, 10);
 }
 
+TEST_F(Agent, ProcessThatEndedAndIsNotWaitedFor) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  const Answer answer = ask(child);
+  EXPECT_EQ(answer.status, 10) << answer.text;
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST_F(Agent, ProcessThatEndsWhileItIsAsked) {
   auto program = host(Way::kInjected, {"FAKE_EXIT=1"});
   const Answer answer = ask(program->pid());

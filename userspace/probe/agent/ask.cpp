@@ -40,6 +40,14 @@ Failure gone(int pid) {
   return {Outcome::kNoProcess, "there is no process " + std::to_string(pid)};
 }
 
+// Ended, and perhaps not yet waited for: then /proc has it without files and networks.
+bool ended(int pid) {
+  const base::Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.valid()) return errno == ESRCH;
+  pollfd entry{process.get(), POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
 // In the process's own file system: no link in there leads out of it.
 int open_in_root(int root, const std::string& path) {
   open_how how{};
@@ -91,7 +99,7 @@ std::string socket_of(std::string_view table, const std::vector<std::uint64_t>& 
 Failure find_agent(int pid, std::string& path) {
   const std::string folder = of_process(pid, "/fd");
   DIR* const raw = ::opendir(folder.c_str());
-  if (raw == nullptr) return errno == ENOENT ? gone(pid) : not_allowed(pid);
+  if (raw == nullptr) return errno == ENOENT || ended(pid) ? gone(pid) : not_allowed(pid);
   const base::ScopeExit close([&] { ::closedir(raw); });
   std::vector<std::uint64_t> inodes;
   while (const dirent* entry = ::readdir(raw)) {
@@ -105,8 +113,9 @@ Failure find_agent(int pid, std::string& path) {
     inodes.push_back(inode);
   }
   auto table = base::read_text_file(of_process(pid, "/net/unix"), 64u << 20);
-  if (!table.ok()) return {Outcome::kTrouble, table.error().message()};
+  if (!table.ok()) return ended(pid) ? gone(pid) : Failure{Outcome::kTrouble, table.error().message()};
   path = socket_of(*table, inodes);
+  if (path.empty() && ended(pid)) return gone(pid);
   if (path.empty())
     return {Outcome::kNoAgent,
             "process " + std::to_string(pid) +
