@@ -7,7 +7,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,43 +29,24 @@ using test::Answer;
 
 constexpr uid_t kNobody = 65534;
 
-// Holds a file of the device that stands in for /dev/nvidiactl until it is ended.
-class Target {
- public:
-  explicit Target(uid_t user) {
-    std::ifstream file(AGENT_CUBIN, std::ios::binary);
-    const std::string cubin((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    int ready[2];
-    if (::pipe2(ready, O_CLOEXEC) != 0) std::abort();
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      if (user != 0 && (::setgid(user) != 0 || ::setuid(user) != 0)) ::_exit(98);
-      // Root's change of identity makes it nobody's to trace, Yama anybody's but a parent's.
-      (void)::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-      (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-      (void)::open("/dev/null", O_RDONLY);
-      if (::open("/dev/full", O_RDWR) >= 0) (void)!::write(ready[1], "r", 1);
-      // The copy is to stay.
-      for (;;) (void)!::write(-1, cubin.data(), ::pause() == 0);
-    }
-    ::close(ready[1]);
-    char byte = 0;
-    ready_ = ::read(ready[0], &byte, 1) == 1;
-    ::close(ready[0]);
-  }
-  ~Target() { end(); }
-  void end() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-  pid_t pid() const { return pid_; }
-  bool ready() const { return ready_; }
+std::string cubin() {
+  std::ifstream file(AGENT_CUBIN, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
 
- private:
-  pid_t pid_ = 0;
-  bool ready_ = false;
+// Holds a file of the device that stands in for /dev/nvidiactl, and a copy of a
+// cubin in its memory, until it is ended.
+class Target : public test::Forked {
+ public:
+  explicit Target(uid_t user, const std::string& held = cubin())
+      : Forked([user, &held] {
+          if (held.empty() || (user != 0 && (::setgid(user) != 0 || ::setuid(user) != 0))) return false;
+          // Root's change of identity makes it nobody's to trace, Yama anybody's but a parent's.
+          (void)::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+          (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+          (void)::open("/dev/null", O_RDONLY);
+          return ::open("/dev/full", O_RDWR) >= 0;
+        }) {}
 };
 
 class OutsideProgram : public ::testing::TestWithParam<uid_t> {

@@ -4,7 +4,6 @@
 // a process's files is tried on a child with files of another device.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "probe/agent/wire.h"
 #include "probe/code.h"
 #include "probe/outside/access.h"
+#include "programs.h"
 
 namespace gpuwatch::probe::outside {
 namespace {
@@ -268,35 +268,13 @@ TEST_F(Outside, CodeMatchesAndAChangeIsToldAtItsOffset) {
 }
 
 // A child that holds a file of /dev/null and one of /dev/zero until it is ended.
-class Child {
+class Child : public test::Forked {
  public:
-  Child() {
-    int ready[2];
-    if (::pipe2(ready, O_CLOEXEC) != 0) std::abort();
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      (void)::open("/dev/zero", O_RDONLY);
-      if (::dup2(::open("/dev/null", O_RDWR), 77) == 77) (void)!::write(ready[1], "r", 1);
-      for (;;) ::pause();
-    }
-    ::close(ready[1]);
-    char byte = 0;
-    ready_ = ::read(ready[0], &byte, 1) == 1;
-    ::close(ready[0]);
-  }
-  ~Child() { end(); }
-  void end() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-  pid_t pid() const { return pid_; }
-  bool ready() const { return ready_; }
-
- private:
-  pid_t pid_ = 0;
-  bool ready_ = false;
+  Child()
+      : Forked([] {
+          (void)::open("/dev/zero", O_RDONLY);
+          return ::dup2(::open("/dev/null", O_RDWR), 77) == 77;
+        }) {}
 };
 
 TEST(OutsideProcess, ItsFilesOneCallAtATime) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -90,6 +91,39 @@ class Program {
  private:
   pid_t pid_ = 0;
   base::Fd in_, out_;
+};
+
+// A copy of this process that does `work`, then nothing until it is ended; not
+// ready where that was false. What the work refers to stays in its memory.
+class Forked {
+ public:
+  explicit Forked(const std::function<bool()>& work) {
+    Pipe done;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      if (!work()) ::_exit(98);
+      (void)!::write(done.write.get(), "r", 1);
+      for (;;) ::pause();
+    }
+    done.write.reset();
+    char byte = 0;
+    ready_ = ::read(done.read.get(), &byte, 1) == 1;
+  }
+  Forked(const Forked&) = delete;
+  Forked& operator=(const Forked&) = delete;
+  ~Forked() { end(); }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  pid_t pid() const { return pid_; }
+  bool ready() const { return ready_; }
+
+ private:
+  pid_t pid_ = 0;
+  bool ready_ = false;
 };
 
 struct Answer {
